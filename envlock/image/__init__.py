@@ -1,0 +1,1 @@
+"""Lock -> OCI image, with no engine and no root."""

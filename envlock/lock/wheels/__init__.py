@@ -1,0 +1,1 @@
+"""The Python side of a lock: requirements -> pinned, hashed wheels."""

@@ -1,0 +1,1 @@
+"""envlock.toml -> EnvSpec."""
