@@ -31,6 +31,4 @@ class Platform(StrEnum):
     @property
     def loader(self) -> str:
         """The ELF loader's path, without the leading slash."""
-        return {"linux/amd64": "lib64/ld-linux-x86-64.so.2", "linux/arm64": "lib/ld-linux-aarch64.so.1"}[
-            self.value
-        ]
+        return {"linux/amd64": "lib64/ld-linux-x86-64.so.2", "linux/arm64": "lib/ld-linux-aarch64.so.1"}[self.value]
