@@ -1,0 +1,81 @@
+"""`envlock`: the program. Errors become a message, a hint and an exit status here, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+
+import click
+
+from envlock import __version__
+from envlock.cli.build import build
+from envlock.cli.common import Invocation, Terminal, common_options
+from envlock.cli.lock import lock
+from envlock.errors import EnvlockError
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130  # as a shell reports SIGINT
+_OWN_FAULT = 70  # sysexits' EX_SOFTWARE: not one of the statuses that tell about the user's input or machine
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="envlock")
+@common_options
+def envlock() -> None:
+    """Lock a CUDA/torch environment, build it as a system-disk-only image, prove it on the new machine.
+
+    Exit status: 0 done; 1 checked and found different; 2 usage or a faulty file; 3 cannot be resolved, or the host
+    contract cannot be met; 4 the machine lacks something.
+    """
+
+
+envlock.add_command(lock)
+envlock.add_command(build)
+
+
+def main() -> None:
+    """Run the command line and leave with its exit status."""
+    invocation = Invocation()
+    try:
+        status = _run(sys.argv[1:], invocation)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        status = 0
+    except Exception:  # noqa: BLE001 (the outermost frame: a fault of ours is told as one)
+        click.echo(traceback.format_exc(), err=True, nl=False)
+        click.echo("error: this is a fault in envlock itself; please report it with the lines above", err=True)
+        status = _OWN_FAULT
+    sys.exit(status)
+
+
+def _run(arguments: list[str], invocation: Invocation) -> int:
+    try:
+        envlock.main(arguments, standalone_mode=False, obj=invocation)
+    except EnvlockError as error:
+        _tell(error, invocation.terminal)
+        return error.status
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; run it again to go on where it was", err=True)
+        return _INTERRUPTED
+    return 0
+
+
+def _tell(error: EnvlockError, told: Terminal) -> None:
+    if told.as_json:
+        values = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    click.echo(f"{click.style('error', fg='red')}: {error.message}", err=True)
+    if error.hint:
+        click.echo(f"{click.style('hint', fg='cyan')}: {error.hint}", err=True)
+    cause = error.__cause__
+    while told.verbose and cause is not None:
+        click.echo(f"caused by: {type(cause).__name__}: {cause}", err=True)
+        cause = cause.__cause__
