@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
@@ -54,13 +55,15 @@ def choose_progress(*, quiet: bool, bars: bool, stream: TextIO = sys.stderr) -> 
 class LineProgress:
     """Plain lines: one when a piece of work took a while and is over, and a sign of life every ten seconds."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._lock = threading.Lock()
+        self.clock = clock
 
     def start(self, label: str, *, total: int | None, unit: str = "bytes") -> Task:
         """See Progress."""
-        return _LineTask(self, label, total, unit)
+        now = self.clock()
+        return _LineTask(self, label, total, unit, began=now, spoke=now)
 
     def say(self, text: str) -> None:
         """See Progress."""
@@ -74,19 +77,19 @@ class _LineTask:
     label: str
     total: int | None
     unit: str
+    began: float
+    spoke: float
     done: int = 0
-    began: float = field(default_factory=time.monotonic)
-    spoke: float = field(default_factory=time.monotonic)
 
     def advance(self, amount: int) -> None:
         self.done += amount
-        now = time.monotonic()
+        now = self.lines.clock()
         if now - self.spoke >= _HEARTBEAT:
             self.spoke = now
             self.lines.say(f"{self.label}: {self._state(now)}")
 
     def finish(self) -> None:
-        now = time.monotonic()
+        now = self.lines.clock()
         if now - self.began >= _QUIET_WORK:
             self.lines.say(f"{self.label}: {self._state(now)} in {now - self.began:.1f} s")
 
