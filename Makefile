@@ -1,6 +1,6 @@
 # Two commands: `make demo` builds the real example from its committed lock; `make test` runs every check and test.
 # Each sets up all it needs in a folder of its own (.demo, .venv), as root or as any user.
-.PHONY: demo test lint pytest bench clean
+.PHONY: demo test lint pytest clean
 
 DEMO_ENV = XDG_CACHE_HOME=$(CURDIR)/.demo/cache
 VENV = .venv/bin
