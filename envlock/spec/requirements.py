@@ -20,6 +20,7 @@ _NAMED_URL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*@")
 _PATH_OR_URL = re.compile(r"(?P<place>[^;\[]+)(?P<extras>\[[^\]]*\])?\s*(?:;\s*(?P<marker>.+))?")
 _ONE_EQUALS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*=\s*([0-9][^=\s]*)(?:=\S*)?")
 _NO_OPERATOR = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s+v?(\d\S*)")
+_SSH_SHORT = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]+):(?P<path>(?!//)[\w./~-]+)")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9][A-Za-z0-9._-]*)&?")
 _DIRECT_SCHEMES = frozenset({"https", "http", "git+https", "git+http", "git+ssh", "git+file"})
 _SOURCE_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -93,8 +94,12 @@ def _not_a_requirement(written: str, error: InvalidRequirement) -> Wrong:
 def _with_url(written: str, folder: Path) -> Requirement:
     name, _, url = (part.strip() for part in written.partition("@"))
     refuse_credentials(url)
-    if re.match(r"[\w.-]+:[\w./-]+$", url) and not url.startswith("file:"):
-        raise Wrong("an address of ssh's short form", f"write NAME @ git+ssh://{name}@{url.replace(':', '/', 1)}")
+    short = None if url.startswith("file:") else _SSH_SHORT.fullmatch(url)
+    if short:  # `git@host:path` alone reads like a package named git
+        name, user = (name, short["user"]) if short["user"] else ("NAME", name)
+        raise Wrong(
+            "an address in ssh's short form", f"write {name} @ git+ssh://{user}@{short['host']}/{short['path']}"
+        )
     if not urlsplit(url).scheme:
         return _local(url, folder, name=name)
     try:

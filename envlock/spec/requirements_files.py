@@ -43,7 +43,7 @@ _INSTEAD: Mapping[str, str] = {
     "--no-binary": "name packages that may be built from source in allow-sdist, under [python] in envlock.toml",
     "--only-binary": f"{_DELETE}: wheels alone are taken, but for what allow-sdist names",
     "--prefer-binary": f"{_DELETE}: wheels alone are taken, but for what allow-sdist names",
-    "--pre": 'allow a pre-release in its own requirement, as in "torch>=2.9.0rc1"',
+    "--pre": "allow a pre-release by naming one, as in torch>=2.9.0rc1",
     "--require-hashes": f"{_DELETE}: the lock holds a hash of everything",
     "--config-settings": "build a wheel of the package yourself and write the wheel's path",
     "--config-setting": "build a wheel of the package yourself and write the wheel's path",

@@ -37,7 +37,7 @@ _DEBIAN_NAME = matching(
 )
 _DRIVER = re.compile(r"(?:>= ?)?(\d{3}(?:\.\d+){0,2})")
 _CUDA = re.compile(r"auto|cpu|[1-9]\d\.\d")
-_PLATFORMS: Mapping[str, str] = {
+_PLATFORM_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("amd64", "x86_64", "x86-64", "linux/x86_64", "linux"), Platform.AMD64),
     **dict.fromkeys(("arm64", "aarch64", "linux/aarch64", "linux/arm64/v8"), Platform.ARM64),
 }
@@ -57,14 +57,18 @@ def read_env(table: Table, suite: str) -> EnvHead:
     python = table.take("python", _python_version, SUITES[suite])
     if python != SUITES[suite] and table.faults.sound((*table.key, "python"), ("base", "debian")):
         table.faults.add((*table.key, "python"), _other_suite(python, suite))
-    platforms = table.take("platforms", distinct(choice(*Platform, meant=_PLATFORMS)), None)
-    if platforms == () and table.faults.sound((*table.key, "platforms")):
-        table.faults.add((*table.key, "platforms"), 'empty; write ["linux/amd64"] or leave the key out')
+    platforms = table.take("platforms", _platforms, None)
     return EnvHead(
         name=table.require("name", _NAME, "unnamed", 'name = "qlora"'),
         python=python,
         platforms=tuple(sorted(map(Platform, platforms or (Platform.AMD64,)))),
     )
+
+
+def _platforms(node: Node) -> tuple[str, ...]:
+    if node.value == []:
+        raise Wrong("empty", 'write ["linux/amd64"] or leave the key out')
+    return distinct(choice(*Platform, meant=_PLATFORM_WORDS))(node)
 
 
 def _python_version(node: Node) -> str:
