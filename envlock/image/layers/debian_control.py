@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import md5
 
 from envlock.image.layers.debian_archive import ControlFile, DebFile, Member, faulty, read_control_files
+from envlock.image.layers.debian_paths import is_excluded, is_excluded_file
 
 __all__ = ["Control", "info_files", "read_control", "status_stanza"]
 
@@ -108,14 +109,23 @@ def _fields(deb: DebFile, body: bytes) -> Iterator[tuple[str, str]]:
 
 
 def info_files(control: Control, members: tuple[Member, ...]) -> Iterator[tuple[str, bytes, int]]:
-    """Name (below var/lib/dpkg/info), body and mode of each file dpkg would keep of the package."""
+    """Name (below var/lib/dpkg/info), body and mode of each file dpkg would keep of the package.
+
+    What the image leaves out stands in neither the file list nor md5sums, so that `dpkg -V` finds nothing missing.
+    """
     stem = control.qualified
-    names = ["/.", *("/" + member.path for member in members)]
+    names = ["/.", *("/" + member.path for member in members if not is_excluded(member))]
     yield f"{stem}.list", "".join(f"{name}\n" for name in names).encode(), 0o644
     if "md5sums" not in control.files:
-        yield f"{stem}.md5sums", _md5sums(control, members), 0o644
+        yield f"{stem}.md5sums", _kept_sums(_md5sums(control, members)), 0o644
     for name, file in control.files.items():
-        yield f"{stem}.{name}", file.body, file.mode
+        yield f"{stem}.{name}", _kept_sums(file.body) if name == "md5sums" else file.body, file.mode
+
+
+def _kept_sums(sums: bytes) -> bytes:
+    lines = sums.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    kept = (line for line in lines if not is_excluded_file("/" + line.rstrip("\n").partition("  ")[2]))
+    return "".join(kept).encode("utf-8", "surrogateescape")
 
 
 def _md5sums(control: Control, members: tuple[Member, ...]) -> bytes:

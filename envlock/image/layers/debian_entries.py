@@ -27,17 +27,16 @@ def deb_entries(deb: DebFile) -> Iterator[Entry]:
     """
     control = read_control(deb)
     members = read_members(deb)
+    changes = {merged(override.path): override for override in overrides(control)}
     entries = [
-        *placed(_kept(members)),
+        *(_overridden(entry, changes.get(entry.path)) for entry in placed(_kept(members))),
         *(File(path=f"{_INFO}/{name}", body=body, mode=mode) for name, body, mode in info_files(control, members)),
     ]
     try:
         in_order = ordered(entries)
     except ValueError as exc:
         raise faulty(deb, "data.tar on a merged /usr", str(exc)) from exc
-    changes = {merged(override.path): override for override in overrides(control)}
-    for entry in in_order:
-        yield _overridden(entry, changes.get(entry.path))
+    yield from in_order
 
 
 def placed(members: Iterable[Member]) -> Iterator[Entry]:
@@ -86,7 +85,7 @@ def _kept(members: tuple[Member, ...]) -> Iterator[Member]:
 
 def _overridden(entry: Entry, override: Override | None) -> Entry:
     owner = fixed_owner(override) if override is not None else None
-    if override is None or owner is None or not isinstance(entry, File | Directory):
+    if override is None or owner is None or isinstance(entry, Symlink):
         return entry
     uid, gid = owner
     return replace(entry, mode=int(override.mode, 8), uid=uid, gid=gid)

@@ -43,7 +43,7 @@ def _turn_links(places: dict[str, Entry]) -> None:
         assert isinstance(body, File)  # noqa: S101 (what _file_of returns)
         places[first] = replace(body, path=first)
         for other in others:
-            places[other] = Hardlink(path=other, target=first)
+            places[other] = Hardlink(path=other, target=first, mode=body.mode, uid=body.uid, gid=body.gid)
 
 
 def _file_of(places: dict[str, Entry], path: str) -> str:

@@ -65,10 +65,17 @@ class Symlink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardlink:
-    """A second name of a file that stands earlier in the same layer; `target` is that path."""
+    """A second name of a file that stands earlier in the same layer; `target` is that path.
+
+    Mode and owner are the file's again: they must stand in the link's header too, since engines that unpack a layer
+    apply them to the file (seen: a link written with 0644 took the x bits from /usr/bin/perl).
+    """
 
     path: str
     target: str
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
 
 
 Entry = Directory | File | Symlink | Hardlink
