@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import combinations
 
+from envlock.spec.disk import is_file
 from envlock.spec.faults import Faults, KeyPath, dotted
 from envlock.spec.model import CopySpec, DataSpec, ImageSpec, IndexSpec, SourceSpec
 from envlock.spec.places import overlap, within
@@ -88,9 +89,7 @@ def _copies(faults: Faults, image: ImageSpec, data: tuple[DataSpec, ...]) -> Non
 
 def _in_the_way(one: CopySpec, other: CopySpec) -> bool:
     """A file can have nothing else at its place or below it; folders may be merged."""
-    return (one.source.is_file() and within(other.to, one.to)) or (
-        other.source.is_file() and within(one.to, other.to)
-    )
+    return (is_file(one.source) and within(other.to, one.to)) or (is_file(other.source) and within(one.to, other.to))
 
 
 def _variables(faults: Faults, image: ImageSpec, data: tuple[DataSpec, ...]) -> None:

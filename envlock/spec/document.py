@@ -18,7 +18,7 @@ _SCALAR = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}(?!")' + r"|'''.*?'{3,5}(?!')" + r"""|"(?:\\.|[^"\\])*"|'[^']*'|[^,\]}#\n]+""",
     re.DOTALL,
 )
-_WHERE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_WHERE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,9 @@ def read_document(data: bytes, file: str) -> Document:
 
 def _syntax_fault(file: str, text: str, message: str) -> str:
     where = _WHERE.search(message)
-    line = int(where[1]) if where and where[1] else text.rstrip().count("\n") + 1
-    shown = text.splitlines()[line - 1].strip() if text.strip() else ""
-    return (
-        f"{file}:{line}: not TOML: {_WHERE.sub('', message)}, in `{shown}`; write `key = value` with text in quotes"
-    )
+    line = where["line"] if where and where["line"] else text.rstrip().count("\n") + 1
+    column = f" at column {where['column']}" if where and where["column"] else ""
+    return f"{file}:{line}: not TOML: {_WHERE.sub('', message)}{column}; write `key = value`, with text in quotes"
 
 
 @dataclass(slots=True)

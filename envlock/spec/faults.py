@@ -10,10 +10,12 @@ from typing import NoReturn
 
 from envlock.errors import FaultyInput
 
-__all__ = ["Fault", "Faults", "KeyPath", "Wrong", "dotted"]
+__all__ = ["Fault", "Faults", "KeyPath", "Wrong", "dotted", "tell"]
 
 KeyPath = tuple[str | int, ...]
 
+# What stands before the host in a URL, but for `git@`: a fault may quote a line that holds a password.
+_CREDENTIALS = re.compile(r"(?<=://)(?!git@)[^/\s@]+@")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -79,10 +81,12 @@ class Faults:
 
 
 def tell(faults: list[str]) -> NoReturn:
-    """Raise the one error that lists these faults."""
+    """Raise the one error that lists these faults, with the credentials of any URL masked."""
     ending = "this fault" if len(faults) == 1 else f"these {len(faults)} faults"
     raise FaultyInput(
-        "\n".join(faults), hint=f"correct {ending}; docs/spec.md describes every key", code="spec-faulty"
+        _CREDENTIALS.sub("***@", "\n".join(faults)),
+        hint=f"correct {ending}; docs/spec.md describes every key",
+        code="spec-faulty",
     )
 
 

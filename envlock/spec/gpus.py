@@ -35,8 +35,7 @@ def capability(node: Node) -> str:
     name = text(node)
     if _CAPABILITY.fullmatch(name):
         return name
-    known = {_plain(known_name): found for known_name, found in gpu_names().items()}
-    found = known.get(_plain(name))
+    found = _by_plain_name().get(_plain(name))
     if found:
         return found
     undotted = _UNDOTTED.fullmatch(name)
@@ -55,9 +54,15 @@ def by_number(capability: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+@cache
+def _by_plain_name() -> Mapping[str, str]:
+    return {_plain(name): found for name, found in gpu_names().items()}
+
+
 def _likely(name: str) -> str:
     """The GPUs that may have been meant: those with this name as a part of theirs, else the one most like it."""
-    longer = [known for known in gpu_names() if _plain(name) and _plain(name) in _plain(known)]
+    plain = _plain(name)
+    longer = [known for known in gpu_names() if plain and plain in _plain(known)]
     closest = nearest(name, gpu_names())
     return " or ".join(map(shown, longer[:_MOST_LISTED] or ([closest] if closest else [])))
 

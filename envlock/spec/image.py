@@ -6,12 +6,12 @@ import re
 import stat
 from pathlib import Path, PurePosixPath
 
+from envlock.spec.disk import is_file, is_folder, place_on_disk
 from envlock.spec.faults import Wrong
 from envlock.spec.model import CopySpec, ImageSpec
 from envlock.spec.places import copy_place, prefix_place
 from envlock.spec.secrets import refuse_secret
 from envlock.spec.table import Node, Parser, Table
-from envlock.spec.urls import place_on_disk
 from envlock.spec.values import (
     absolute_path,
     boolean,
@@ -114,9 +114,9 @@ def _destination(source: Path) -> Parser[PurePosixPath]:
 
     def parse(node: Node) -> PurePosixPath:
         into = isinstance(node.value, str) and node.value.endswith("/")
-        is_file = source.is_file()
-        path = copy_place(of_file=is_file and not into)(node)
-        return path / source.name if into and is_file else path
+        of_file = is_file(source)
+        path = copy_place(of_file=of_file and not into)(node)
+        return path / source.name if into and of_file else path
 
     return parse
 
@@ -129,4 +129,4 @@ def _pattern(node: Node) -> str:
 
 
 def _in_git(path: Path) -> bool:
-    return any((folder / ".git").exists() for folder in (path, *path.parents))
+    return any(is_folder(folder / ".git") or is_file(folder / ".git") for folder in (path, *path.parents))

@@ -10,6 +10,7 @@ from envlock.digest import Digest
 from envlock.errors import FaultyInput
 from envlock.spec.clashes import find_clashes
 from envlock.spec.data import read_data
+from envlock.spec.disk import is_folder
 from envlock.spec.document import read_document
 from envlock.spec.faults import Faults
 from envlock.spec.fingerprint import fingerprint
@@ -32,7 +33,7 @@ def read_spec(path: Path, *, variables: Mapping[str, str] | None = None, home: P
     which is never copied whole. Raise FaultyInput: "spec-faulty" with every fault of the file and of the
     requirements files it names, each with file, line and key; "spec-missing" where there is no file.
     """
-    file = (path / FILE_NAME if path.is_dir() else path).absolute()
+    file = (path / FILE_NAME if is_folder(path) else path).absolute()
     document = read_document(_read(file), file.name)
     faults = Faults(file.name, document.lines)
     root = Table(Node(document.values, (), faults), "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from envlock.spec.disk import is_file, is_folder, place_on_disk
 from envlock.spec.faults import Wrong
 from envlock.spec.secrets import refuse_credentials
-from envlock.spec.urls import place_on_disk
+from envlock.spec.urls import split_url
 from envlock.spec.values import shown
 
 __all__ = ["local_wheel", "looks_like_path", "read_requirement"]
@@ -60,7 +61,7 @@ def local_wheel(requirement: Requirement) -> Path | None:
     """The file of a local wheel's requirement; None for any other."""
     if requirement.url is None or not requirement.url.startswith("file:"):
         return None
-    return Path(unquote(urlsplit(requirement.url).path))
+    return Path(unquote(split_url(requirement.url).path))
 
 
 def _place(written: str) -> str:
@@ -100,7 +101,7 @@ def _with_url(written: str, folder: Path) -> Requirement:
         raise Wrong(
             "an address in ssh's short form", f"write {name} @ git+ssh://{user}@{short['host']}/{short['path']}"
         )
-    if not urlsplit(url).scheme:
+    if not split_url(url).scheme:
         return _local(url, folder, name=name)
     try:
         requirement = Requirement(written)
@@ -113,21 +114,21 @@ def _with_url(written: str, folder: Path) -> Requirement:
 
 
 def _check_direct(name: str, url: str) -> None:
-    scheme = urlsplit(url).scheme
+    scheme = split_url(url).scheme
     if scheme not in _DIRECT_SCHEMES:
         what = f"{scheme} is not fetched from"
         git = scheme in {"git", "ssh"} or url.removesuffix("/").endswith(".git")
         raise Wrong(what, f"write {name} @ {'git+https://...' if git else 'https://... or git+https://...'}")
-    if scheme in {"https", "http"} and urlsplit(url).path.removesuffix("/").endswith(".git"):
+    if scheme in {"https", "http"} and split_url(url).path.removesuffix("/").endswith(".git"):
         raise Wrong(f"{shown(url)} is a git repository", f"write {name} @ git+{url}")
 
 
 def _local_by_url(requirement: Requirement, folder: Path) -> Requirement:
     path = place_on_disk(str(requirement.url), folder)
-    if path.suffix == ".whl" and path.is_file():
+    if path.suffix == ".whl" and is_file(path):
         return _wheel(path, requirement)
     name = requirement.name
-    if _CONDA_PLACES.search(str(path)) or not path.exists():
+    if _CONDA_PLACES.search(str(path)) or not (is_file(path) or is_folder(path)):
         likely = "conda built it there" if _CONDA_PLACES.search(str(path)) else "pip freeze tells where it was built"
         raise Wrong(
             f"{name} @ file:///... is a place on the machine where the list was made ({likely}), not a package",
@@ -140,8 +141,8 @@ def _bare_url(written: str, folder: Path) -> Requirement:
     found = _PATH_OR_URL.fullmatch(written)
     url = found["place"].strip() if found else written
     refuse_credentials(url)
-    path = PurePosixPath(unquote(urlsplit(url).path))
-    if found and path.suffix == ".whl" and urlsplit(url).scheme in {"https", "http"}:
+    path = PurePosixPath(unquote(split_url(url).path))
+    if found and path.suffix == ".whl" and split_url(url).scheme in {"https", "http"}:
         return _build(_wheel_name(path.name), url, found["extras"], found["marker"])
     if found and url.startswith("file:"):
         place = place_on_disk(url, folder)
@@ -151,7 +152,7 @@ def _bare_url(written: str, folder: Path) -> Requirement:
     egg = _EGG.search(url)
     name = egg[1] if egg else "NAME"
     clean = _EGG.sub("#" if egg and egg[0].endswith("&") else "", url)
-    if urlsplit(clean).scheme in {"https", "http"} and urlsplit(clean).path.endswith(".git"):
+    if split_url(clean).scheme in {"https", "http"} and split_url(clean).path.endswith(".git"):
         clean = f"git+{clean}"
     raise Wrong(f"{shown(url)} does not name its package", f'write "{name} @ {clean}"')
 
@@ -179,7 +180,7 @@ def _build(name: str, url: str, extras: str | None, marker: str | None) -> Requi
 
 
 def _wheel(path: Path, requirement: Requirement) -> Requirement:
-    if not path.is_file():
+    if not is_file(path):
         raise Wrong(f"there is no file {path}", "write the place of the wheel, relative to the file that names it")
     name = _wheel_name(path.name)
     if name != canonicalize_name(requirement.name):
@@ -210,6 +211,6 @@ def _instead_of_source(path: Path) -> str:
         return "build a wheel of it (pip wheel --no-deps) and write the wheel's path"
     if path.suffix in {".txt", ".in"}:
         return f"write -r {path.name}"
-    if path.is_dir():
+    if is_folder(path):
         return "put it into the image with [[image.copy]], or build a wheel (pip wheel --no-deps) and write its path"
     return "write the path of a wheel, or of a requirements file that ends in .txt"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from envlock.spec.disk import place_on_disk
 from envlock.spec.faults import Faults, Wrong
 from envlock.spec.model import Requirement
 from envlock.spec.requirements import looks_like_path, read_requirement
 from envlock.spec.table import Node
-from envlock.spec.urls import place_on_disk
 from envlock.spec.values import list_of, shown, text
 
 __all__ = ["RequirementsReader", "logical_lines"]
@@ -139,14 +139,15 @@ class RequirementsReader:
                 f"{shown(name)} is not on this machine", "save the file beside envlock.toml and name it there"
             )
         path = place_on_disk(name, spot.folder)
-        if path.resolve() in spot.chain:
+        real = Path(os.path.realpath(path))  # unlike resolve(), it does not raise where links go in circles
+        if real in spot.chain:
             names = " -> ".join(self._label(file) for file in (*spot.chain, path))
             raise Wrong(f"the file includes itself ({names})", "delete this line")
         if len(spot.chain) >= _DEEPEST:
             raise Wrong(f"files include files {_DEEPEST} deep", "write fewer, larger ones")
-        if (path.resolve(), spot.constraint) in self._seen:
+        if (real, spot.constraint) in self._seen:
             return
-        self._seen.add((path.resolve(), spot.constraint))
+        self._seen.add((real, spot.constraint))
         label = self._label(path)
         for number, line in logical_lines(_read_text(path)):
             self._read_line(line, self._spot_in(path, label, number, spot))
@@ -157,7 +158,7 @@ class RequirementsReader:
             folder=path.parent,
             constraint=outer.constraint,
             fault=lambda wrong: self._faults.add_elsewhere(label, number, wrong),
-            chain=(*outer.chain, path.resolve()),
+            chain=(*outer.chain, Path(os.path.realpath(path))),
         )
 
     def _label(self, path: Path) -> str:

@@ -23,9 +23,9 @@ SUITES: Mapping[str, str] = {"bookworm": "3.11", "trixie": "3.13"}
 _SUITE = choice(*SUITES, meant={"12": "bookworm", "oldstable": "bookworm", "13": "trixie", "stable": "trixie"})
 _RESERVED = frozenset({"default", "direct", "local", "built"})  # index names that locks use for themselves
 _NAME = matching(
-    r"[a-z0-9]+(?:[._-][a-z0-9]+)*",
+    r"(?=.{1,100}$)[a-z0-9]+(?:[._-][a-z0-9]+)*",
     "a usable name",
-    "use small letters and digits, with single . _ or - between them",
+    "use at most 100 small letters and digits, with single . _ or - between them",
 )
 _INDEX_NAME = matching(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", "an index name", "use letters, digits, . _ and -"

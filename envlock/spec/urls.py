@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from envlock.spec.disk import is_folder, place_on_disk
 from envlock.spec.faults import Wrong
 from envlock.spec.secrets import refuse_credentials
 from envlock.spec.table import Node, Parser
 from envlock.spec.values import shown, text
 
-__all__ = ["place_on_disk", "url_or_folder", "web_url"]
+__all__ = ["split_url", "url_or_folder", "web_url"]
 
 
 def web_url(node: Node) -> str:
@@ -38,20 +38,16 @@ def url_or_folder(base: Path, what: str) -> Parser[str]:
         if "://" in written and not written.startswith("file://"):
             return web_url(node)
         folder = place_on_disk(written, base)
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise Wrong(f"{shown(written)} is neither a URL nor a folder at {folder}", f"write the place of {what}")
         return str(folder)
 
     return parse
 
 
-def place_on_disk(written: str, base: Path) -> Path:
-    """The absolute path that a relative one or a file URL means; raise Wrong where it is on another machine."""
-    if written.startswith("file:"):
-        parts = urlsplit(written)
-        if parts.netloc not in {"", "localhost"}:
-            raise Wrong(f"{shown(written)} names a host", "write file:/// and a path of this machine")
-        written = unquote(parts.path)
-    if written.startswith("~"):
-        raise Wrong(f"{shown(written)} is not expanded", "write the whole path, or one relative to the file")
-    return Path(os.path.normpath(base / written))
+def split_url(url: str) -> SplitResult:
+    """The parts of a URL; raise Wrong where it cannot be split."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # a bracket left open, say
+        raise Wrong(f"{shown(url)} is not a URL ({error})", "write the whole URL, without brackets") from None

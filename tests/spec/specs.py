@@ -10,6 +10,7 @@ from envlock.errors import FaultyInput
 from envlock.spec.model import EnvSpec
 from envlock.spec.reader import read_spec
 
+DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
 SMALLEST = '[env]\nname = "small"\n[python]\nrequirements = []\n'
 
 

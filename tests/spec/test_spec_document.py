@@ -70,7 +70,7 @@ def test_made_up_documents_have_all_their_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[env]\nname = qlora\n", "x.toml:2: not TOML: Invalid value, in `name = qlora`"),
+        ("[env]\nname = qlora\n", "x.toml:2: not TOML: Invalid value at column 8; write"),
         ("[env]\nname = 'a'\nname = 'b'\n", "x.toml:3: not TOML: Cannot overwrite a value"),
         ("[env]\n\nname = [\n", "x.toml:3: not TOML: Invalid value"),
         ("[env\n", "x.toml:1: not TOML: "),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from specs import SMALLEST, faults_of, spec_of
+import tomli_w
+from specs import DOCS, SMALLEST, faults_of, requirements, spec_of
 
 from envlock.errors import FaultyInput
 from envlock.spec.reader import read_spec
@@ -157,6 +163,7 @@ HEADS: list[tuple[str, str, str]] = [
     ('[env]\nname = "x"\n[[python]]\nrequirements = []', "3: python", "write it as one table, [python]"),
     ('env = "x"\n[python]\nrequirements = []', "1: env", "not a table; write it as one table, [env]"),
     ('[env]\nname = "Qlora 2"\n[python]\nrequirements = []', "2: env.name", "small letters"),
+    (f'[env]\nname = "{"x" * 101}"\n[python]\nrequirements = []', "2: env.name", "at most 100"),
     ('[env]\nname = "../x"\n[python]\nrequirements = []', "2: env.name", "small letters"),
     ('[env]\nname = "x"\npython = 3.10\n[python]\nrequirements = []', "3: env.python", "in quotes"),
     ('[env]\nname = "x"\npython = "3.13.5"\n[python]\nrequirements = []', "3: env.python", 'write "3.13"'),
@@ -252,3 +259,52 @@ def test_secrets_are_refused_and_not_repeated(tmp_path: Path, variable: str) -> 
 )
 def test_other_variables_are_no_secrets(tmp_path: Path, variable: str) -> None:
     assert len(spec_of(tmp_path, f"{SMALLEST}[image.env]\n{variable}").image.env) == 1
+
+
+def test_credentials_that_a_fault_quotes_are_masked(tmp_path: Path) -> None:
+    entries = [
+        "torch @@ https://me:sesame@host.example",
+        "torch https://sesame@host.example",
+        "-r https://me:sesame@x.example/r.txt",
+    ]
+    faults = faults_of(tmp_path, requirements(*entries))
+    assert len(faults) == len(entries)
+    assert not any("sesame" in fault for fault in faults)
+
+
+WRONG_VALUES: list[object] = [
+    True, -1, 10**400, 1.5, float("nan"), dt.date(2026, 1, 1), dt.time(1), dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+    "", " ", "\x00", "/", "..", "~", "[", "://", "x://[", "@", "-", "-r", "${X}", ";", "#", "=", "a" * 5000,
+    [], [[]], [{}], {}, {"": ""}, {"a": {"b": 1}},
+]  # fmt: skip
+
+
+def test_no_value_anywhere_breaks_the_reader(tmp_path: Path) -> None:
+    """Each key of the documented example in turn is given each of these values; lists get it as their element."""
+    example = re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)[0]
+    values = tomllib.loads(example)
+    places = [(table, key) for table in tables_of(values) for key in table]
+    told = 0
+    for table, key in places:
+        right = table[key]
+        for wrong in WRONG_VALUES:
+            table[key] = [wrong] if isinstance(right, list) else wrong
+            told += tells_or_reads(tmp_path, tomli_w.dumps(values))
+        table[key] = right
+    assert told > len(places) * len(WRONG_VALUES) / 2
+
+
+def tells_or_reads(folder: Path, text: str) -> bool:
+    """Whether the text is faulty; its faults all have a place."""
+    try:
+        spec_of(folder, text)
+    except FaultyInput as fault:
+        return all(re.match(r"[^:]+:\d+: ", line) for line in fault.message.splitlines())
+    return False
+
+
+def tables_of(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from tables_of(inner)

@@ -8,15 +8,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from specs import SMALLEST, spec_of, touch_wheel
+from specs import DOCS, SMALLEST, spec_of, touch_wheel
 
 from envlock.errors import FaultyInput
 from envlock.platforms import Platform
 from envlock.spec.keys import KEYS
 from envlock.spec.model import AccessSpec, BaseSpec, CopySpec, DataKind, EnvSpec, ImageSpec, IndexSpec, TargetSpec
 from envlock.spec.reader import read_spec
-
-DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
 
 
 def examples() -> list[str]:
