@@ -182,7 +182,7 @@ def logical_lines(written: str) -> Iterator[tuple[int, str]]:
         first = first if parts else number
         is_comment = line.lstrip().startswith("#")  # it ends a continuation, as in pip
         if line.endswith("\\") and not is_comment:
-            parts.append(line[:-1])
+            parts.append(line.strip("\\"))  # all of them, as pip does
             continue
         joined = "".join([*parts, "" if is_comment else line])
         parts = []

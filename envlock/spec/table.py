@@ -94,8 +94,6 @@ class Table:
         return f"{self._schema}.{key}" if self._schema else key
 
     def _header(self) -> str:
-        if not self._schema:
-            return "the file"
         return f"[[{self._schema}]]" if self.key and isinstance(self.key[-1], int) else f"[{self._schema}]"
 
     def _tell_unknown(self, key: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -88,6 +89,8 @@ FAULTS: list[tuple[str, str, str]] = [  # added text, where (line: key), what is
     ('[image]\nuser = "Me"', "6: image.user", "is not a user"),
     ('[image]\nentrypoint = "python train.py"', "6: image.entrypoint", 'write it as a list, ["python", "train.py"]'),
     ('[image]\nworkdir = "~/x"', "6: image.workdir", "not expanded"),
+    ('[image]\ncmd = "it\'s"', "6: image.cmd", 'write it as a list, ["it\'s"]'),
+    ('[image]\nworkdir = "/a\\tb"', "6: image.workdir", "no usable path"),
     ('[image]\nworkdir = "x"', "6: image.workdir", 'such as "/x"'),
     ('[image]\narchive-compression = "zstd"', "6: image.archive-compression", 'write "gzip" or "none"'),
     ('[image]\nbytecode = "yes"', "6: image.bytecode", "write true or false"),
@@ -214,6 +217,12 @@ def test_no_clash_is_told_of_a_key_that_is_wrong_itself(tmp_path: Path) -> None:
         + 'env = { X = "/elsewhere" }\n',
     )
     assert [fault.split(": ")[1] for fault in faults] == ["image.prefx", "data[0].path", "data[1].env.X"]
+
+
+def test_only_files_and_folders_are_copied(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (fault,) = faults_of(tmp_path, SMALLEST + COPY.replace("src", "pipe") + 'to = "/w"')
+    assert "is neither file nor folder" in fault
 
 
 def test_a_home_is_not_copied(tmp_path: Path) -> None:

@@ -167,6 +167,13 @@ def test_names_of_packages_are_normalised(tmp_path: Path) -> None:
     assert spec.indexes[0].packages == {"flash-attn"}
 
 
+@pytest.mark.parametrize(
+    "prefix", ["/env", "/opt/env", "/opt/conda/envs/x", "/usr/local/env", "/root/env", "/home/me/env"]
+)
+def test_a_prefix_may_be_any_folder_of_its_own(tmp_path: Path, prefix: str) -> None:
+    assert spec_of(tmp_path, f'{SMALLEST}[image]\nprefix = "{prefix}/"').image.prefix == PurePosixPath(prefix)
+
+
 @pytest.mark.parametrize("user", ["root", "0", "0:0"])
 def test_root_is_no_user_of_its_own(tmp_path: Path, user: str) -> None:
     assert spec_of(tmp_path, f'{SMALLEST}[image]\nuser = "{user}"').image.user is None

@@ -94,6 +94,12 @@ def test_a_local_wheel_may_stand_in_a_folder_with_blanks(tmp_path: Path) -> None
         (f"theirs @ ./{WHEEL}", "is a wheel of ours, not of theirs"),
         ("./src-1.0.tar.gz", "pip wheel --no-deps"),
         (".", "[[image.copy]]"),
+        (".[dev]", "[[image.copy]]"),
+        ("ours @ file:code", "code is not a wheel; put it into the image with [[image.copy]]"),
+        ("ours @ https://x.example/ a.whl", "is not a requirement ("),
+        ("./a[b]c[d].whl", "is not a path"),
+        (f"./{WHEEL} ; python > 3", "is not a requirement ("),
+        ("trl @ https://[x/y.whl", "is not a URL (Invalid IPv6 URL)"),
         ("./code", "[[image.copy]]"),
         ("pyproject.toml", "not a wheel; write the path of a wheel, or of a requirements file"),
         ("~/x/ours-1.0-py3-none-any.whl", "not expanded"),
@@ -228,6 +234,18 @@ def test_files_beside_the_folder_are_named_relative_to_it(tmp_path: Path) -> Non
     (tmp_path / "shared.txt").write_text("torch=2\n")
     (fault,) = faults_of(tmp_path / "spec", requirements("-r ../shared.txt"))
     assert fault.startswith("../shared.txt:1: ")
+
+
+def test_a_file_in_a_file_needs_its_option(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("./more.txt\n")
+    (fault,) = faults_of(tmp_path, requirements("-r r.txt"))
+    assert fault == 'r.txt:1: "./more.txt" is not a wheel; write -r more.txt'
+
+
+def test_links_that_go_in_circles_are_told(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").symlink_to("r.txt")
+    (fault,) = faults_of(tmp_path, requirements("-r r.txt"))
+    assert "Too many levels of symbolic links" in fault
 
 
 def test_constraints_hold_constraints_only(tmp_path: Path) -> None:
