@@ -4,132 +4,159 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.digest import Digest
 from envlock.errors import EnvlockError, FaultyInput
+from envlock.fetch.download import Downloader, Want
 from envlock.fetch.store import Store
-from envlock.fetch.urls import local_path
 from envlock.lock.debian.packages import COMPACT_FORMAT, PackageIndex, compact
-from envlock.lock.debian.release import Listed, Release, Source, Web, read_local
+from envlock.lock.debian.release import Listed, Release, Source
 from envlock.progress import Progress
 
-__all__ = ["read_indexes"]
+__all__ = ["IndexFile", "index_files", "read_indexes"]
 
 _LARGEST = 1 << 30  # bytes of a Packages file, unpacked; Debian's largest is near 60 MB
 _ENDINGS = (".xz", ".gz", "")  # the smallest first
-_NOT_FOUND = frozenset({404, 410})
-_LARGEST_APOLOGY = 1 << 20  # bytes; an answer of 404 has a body too
 _XZ_MEMORY = 256 << 20
 _GZIP_WINDOW = 31  # zlib's number for a gzip wrapper
+_UPDATING = "The mirror may be in the middle of an update: try again in a few minutes, or use another one."
 
 
-def read_indexes(
-    source: Source,
-    release: Release,
-    *,
-    component: str,
-    architecture: str,
-    web: Web,
-    store: Store,
-    progress: Progress,
-) -> Iterator[PackageIndex]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFile:
+    """A Packages file that a release lists, for an architecture that a closure is made for.
+
+    `packed` is the file to fetch; `plain` what it unpacks to, where the release lists that too.
+    """
+
+    source: Source
+    path: str
+    ending: str
+    packed: Listed
+    plain: Listed | None
+    architecture: str
+    by_hash: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its compact form in the store."""
+        return f"packages-{self.packed.sha256.hex}-{COMPACT_FORMAT}"
+
+    def want(self) -> Want:
+        """What to fetch. Some mirrors do not carry the folders by hash, so the plain path comes after it."""
+        folder = self.path.rpartition("/")[0]
+        paths = [f"{folder}/by-hash/SHA256/{self.packed.sha256.hex}"] if self.by_hash else []
+        paths.append(self.path + self.ending)
+        return Want(
+            label=f"{self.path}{self.ending} of {self.source.suite}",
+            sha256=self.packed.sha256,
+            size=self.packed.size,
+            urls=lambda: [self.source.address(path) for path in paths],
+        )
+
+
+def index_files(source: Source, release: Release, *, component: str, architecture: str) -> Iterator[IndexFile]:
     """The component's index for an architecture, and the one of architecture "all" where that is separate.
 
-    Raises FaultyInput "debian-index-faulty" when what is served is not what the release lists.
+    Raises FaultyInput "debian-index-faulty" when the release does not list it, or with an absurd size.
     """
     for folder in (architecture, "all") if release.separate_all else (architecture,):
         path = f"{component}/binary-{folder}/Packages"
-        yield _Job(source, release, path, web=web, store=store, progress=progress).read(architecture)
-
-
-class _Job:
-    """One Packages file of one suite."""
-
-    def __init__(
-        self, source: Source, release: Release, path: str, *, web: Web, store: Store, progress: Progress
-    ) -> None:
-        self._source = source
-        self._release = release
-        self._web = web
-        self._store = store
-        self._progress = progress
         ending = next((ending for ending in _ENDINGS if path + ending in release.files), None)
         if ending is None:
-            raise self._faulty(f"it lists no {path}", "See whether the suite has this component.")
-        self._ending = ending
-        self._path = path + ending
-        self._listed = release.files[self._path]
-        self._plain = release.files.get(path, Listed(self._listed.sha256, _LARGEST))
-        if max(self._listed.size, self._plain.size) > _LARGEST:
-            raise self._faulty(f"it says that {path} has {self._plain.size:,} bytes", "Use another mirror.")
+            raise _faulty(source, f"it lists no {path}", "See whether the suite has this component.")
+        packed, plain = release.files[path + ending], release.files.get(path)
+        for listed in (packed, plain or packed):
+            if listed.size > _LARGEST:
+                raise _faulty(source, f"it says that {path} has {listed.size:,} bytes", "Use another mirror.")
+        yield IndexFile(
+            source=source,
+            path=path,
+            ending=ending,
+            packed=packed,
+            plain=plain,
+            architecture=architecture,
+            by_hash=release.by_hash,
+        )
 
-    def read(self, architecture: str) -> PackageIndex:
-        """The index, from the store if it is there."""
-        name = f"packages-{self._listed.sha256.hex}-{COMPACT_FORMAT}"
-        place = self._store.area("debian") / f"{name}.jsonl"
-        if index := self._open(place, architecture):
+
+def read_indexes(
+    files: Sequence[IndexFile], *, downloader: Downloader, store: Store, progress: Progress, workers: int
+) -> tuple[PackageIndex, ...]:
+    """The packages of each file, from the store where its compact form is there, else fetched and made compact.
+
+    Raises FaultyInput "debian-index-faulty" when what is served is not what was signed.
+    """
+    found = [_kept(file, store) for file in files]
+    missing = [file for file, index in zip(files, found, strict=True) if index is None]
+    if missing:
+        _fetch(missing, downloader)
+        task = progress.start("reading Debian's package indexes", total=len(missing), unit="indexes")
+
+        def make(file: IndexFile) -> PackageIndex:
+            index = _make(file, store)
+            task.advance(1)
             return index
-        with self._store.locked(name):
-            # Another process may have made it while this one waited.
-            if index := self._open(place, architecture):
-                return index
-            data = compact(self._unpacked(self._fetched()).decode("utf-8", "replace"))
-            self._store.write(place, data)
-        return self._index(data, architecture)
 
-    def _open(self, place: Path, architecture: str) -> PackageIndex | None:
         try:
-            return self._index(place.read_bytes(), architecture)
-        except (OSError, ValueError, KeyError):  # not there, or damaged: it is made again
-            return None
-
-    def _index(self, data: bytes, architecture: str) -> PackageIndex:
-        return PackageIndex(data, archive=self._source.archive, architecture=architecture, origin=self._source.origin)
-
-    def _fetched(self) -> bytes:
-        label = f"Debian index {self._source.suite} {self._path.split('/')[1].removeprefix('binary-')}"
-        task = self._progress.start(label, total=self._listed.size)
-        try:
-            data = self._download()
-            task.advance(len(data))
+            with ThreadPoolExecutor(workers) as pool:
+                made = pool.map(make, missing)
+                found = [index if index is not None else next(made) for index in found]
         finally:
             task.finish()
-        if len(data) != self._listed.size or Digest.of(data) != self._listed.sha256:
-            raise self._faulty(
-                f"{self._path} is not the file that the release lists ({self._listed.sha256}, "
-                f"{self._listed.size:,} bytes)",
-                "The mirror may be in the middle of an update: try again in a few minutes, or use another one.",
-            )
-        return data
+    return tuple(index for index in found if index is not None)
 
-    def _download(self) -> bytes:
-        if local_path(self._source.address(self._path)) is not None:
-            return read_local(self._source, self._path)
-        limit = max(self._listed.size, _LARGEST_APOLOGY)
-        if self._release.by_hash:
-            folder = self._path.rpartition("/")[0]
-            address = self._source.address(f"{folder}/by-hash/SHA256/{self._listed.sha256.hex}")
-            response = self._web.get(address, allow=_NOT_FOUND, limit=limit)
-            if response.status_code not in _NOT_FOUND:
-                return response.content
-            # Some mirrors do not carry by-hash folders; the hash is checked either way.
-        return self._web.get(self._source.address(self._path), limit=limit).content
 
-    def _unpacked(self, data: bytes) -> bytes:
-        unpack: Callable[[bytes, int], bytes] = {".xz": _unxz, ".gz": _gunzip, "": _plain}[self._ending]
-        try:
-            text = unpack(data, self._plain.size + 1)
-        except (lzma.LZMAError, zlib.error, EOFError) as exc:
-            raise self._faulty(f"{self._path} does not unpack: {exc}", "Use another mirror.") from exc
-        listed = self._plain is not self._listed and self._plain.size != _LARGEST
-        if len(text) > self._plain.size or (listed and Digest.of(text) != self._plain.sha256):
-            raise self._faulty(f"{self._path} does not unpack to what the release lists", "Use another mirror.")
-        return text
+def _fetch(files: Sequence[IndexFile], downloader: Downloader) -> None:
+    try:
+        downloader.fetch([file.want() for file in files])
+    except FaultyInput as exc:
+        if exc.code not in {"hash-mismatch", "artefact-gone"}:
+            raise
+        message = f"Debian's package index is not what its release lists: {exc.message}"
+        raise FaultyInput(message, hint=_UPDATING, code="debian-index-faulty") from exc
 
-    def _faulty(self, why: str, hint: str) -> EnvlockError:
-        return FaultyInput(f"{self._source.origin}: {why}", hint=hint, code="debian-index-faulty")
+
+def _place(file: IndexFile, store: Store) -> Path:
+    return store.area("debian") / f"{file.name}.jsonl"
+
+
+def _kept(file: IndexFile, store: Store) -> PackageIndex | None:
+    try:
+        return _index(file, _place(file, store).read_bytes())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # absent, or damaged: it is made again
+        return None
+
+
+def _make(file: IndexFile, store: Store) -> PackageIndex:
+    with store.locked(file.name):
+        # Another process may have made it while this one waited.
+        if index := _kept(file, store):
+            return index
+        data = compact(_unpacked(file, store.path(file.packed.sha256).read_bytes()).decode("utf-8", "replace"))
+        store.write(_place(file, store), data)
+    return _index(file, data)
+
+
+def _index(file: IndexFile, data: bytes) -> PackageIndex:
+    source = file.source
+    return PackageIndex(data, archive=source.archive, architecture=file.architecture, origin=source.origin)
+
+
+def _unpacked(file: IndexFile, data: bytes) -> bytes:
+    unpack: Callable[[bytes, int], bytes] = {".xz": _unxz, ".gz": _gunzip, "": _as_it_is}[file.ending]
+    limit = file.plain.size if file.plain else _LARGEST
+    try:
+        text = unpack(data, limit + 1)
+    except (lzma.LZMAError, zlib.error, EOFError) as exc:
+        raise _faulty(file.source, f"{file.path} does not unpack: {exc}", "Use another mirror.") from exc
+    if len(text) > limit or (file.plain and Digest.of(text) != file.plain.sha256):
+        raise _faulty(file.source, f"{file.path} does not unpack to what the release lists", "Use another mirror.")
+    return text
 
 
 def _unxz(data: bytes, limit: int) -> bytes:
@@ -148,5 +175,9 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     return text
 
 
-def _plain(data: bytes, limit: int) -> bytes:
+def _as_it_is(data: bytes, limit: int) -> bytes:
     return data[:limit]
+
+
+def _faulty(source: Source, why: str, hint: str) -> EnvlockError:
+    return FaultyInput(f"{source.origin}: {why}", hint=hint, code="debian-index-faulty")

@@ -10,8 +10,10 @@ from datetime import datetime
 
 from envlock.errors import EnvlockError, MachineLacks
 from envlock.fetch.apt import MAIN, SECURITY, AptSettings
+from envlock.fetch.download import Downloader
+from envlock.fetch.http import Http
 from envlock.fetch.store import Store
-from envlock.lock.debian.indexes import read_indexes
+from envlock.lock.debian.indexes import index_files, read_indexes
 from envlock.lock.debian.merged import MergedIndex, python_minor
 from envlock.lock.debian.packages import Package, PackageIndex
 from envlock.lock.debian.pinning import close_keeping
@@ -109,7 +111,7 @@ def open_suite(
     platforms: Iterable[Platform],
     *,
     archives: AptSettings,
-    http: Web,
+    http: Http,
     store: Store,
     progress: Progress,
     now: datetime,
@@ -120,48 +122,53 @@ def open_suite(
     `now` (with a time zone) is what Valid-Until is held against. Raises what `read_release` and `read_indexes`
     raise, and Unsatisfiable "debian-architecture-missing".
     """
-    reader = _Reader(archives, http, store, progress, now)
     wanted = tuple(dict.fromkeys(platforms))
-    main = reader.head(MAIN, suite)
+    heads = _heads(suite, _Reader(archives, http, store, now))
+    for source, release in heads:
+        require_architectures(release, source, [platform.architecture for platform in wanted])
+    jobs = [
+        (platform, file)
+        for platform in wanted
+        for source, release in heads
+        for component in components
+        for file in index_files(source, release, component=component, architecture=platform.architecture)
+    ]
+    downloader = Downloader(store, http, workers=_AT_ONCE, progress=progress)
+    files = [file for _, file in jobs]
+    read = read_indexes(files, downloader=downloader, store=store, progress=progress, workers=_AT_ONCE)
+    by_platform: dict[Platform, list[PackageIndex]] = {platform: [] for platform in wanted}
+    for (platform, _), index in zip(jobs, read, strict=True):
+        by_platform[platform].append(index)
+    name = heads[0][1].codename
+    title = f"Debian {name}"
+    return DebianSuite(name, {platform: MergedIndex(found, title=title) for platform, found in by_platform.items()})
+
+
+def _heads(suite: str, reader: _Reader) -> list[tuple[Source, Release]]:
+    """The releases of a suite and of what stands beside it, the suite itself first."""
+    main = reader.head((MAIN, suite))
     codename = main[1].codename
     if codename != suite:
         # "stable" and its like are links, and caches on the way see them move at other times than the codename.
-        main = reader.head(MAIN, codename)
-    places = [] if codename in _ROLLING else [(MAIN, f"{codename}-updates"), (SECURITY, f"{codename}-security")]
+        main = reader.head((MAIN, codename))
+    if codename in _ROLLING:
+        return [main]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        heads = [main, *pool.map(lambda place: reader.head(*place), places)]
-        for source, release in heads:
-            require_architectures(release, source, [platform.architecture for platform in wanted])
-        jobs = [
-            (platform, pool.submit(reader.indexes, *head, component, platform.architecture))
-            for platform in wanted
-            for head in heads
-            for component in components
-        ]
-        read = [(platform, job.result()) for platform, job in jobs]
-    return DebianSuite(
-        codename,
-        {
-            platform: MergedIndex(
-                [index for one, indexes in read if one == platform for index in indexes], title=f"Debian {codename}"
-            )
-            for platform in wanted
-        },
-    )
+        return [main, *pool.map(reader.head, [(MAIN, f"{codename}-updates"), (SECURITY, f"{codename}-security")])]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads heads and indexes of suites with everything that this takes."""
+    """Reads the signed heads of suites."""
 
     archives: AptSettings
     web: Web
     store: Store
-    progress: Progress
     now: datetime
 
-    def head(self, archive: str, suite: str) -> tuple[Source, Release]:
+    def head(self, place: tuple[str, str]) -> tuple[Source, Release]:
         """The release of the first mirror that answers and has the suite; a wrong signature ends the search."""
+        archive, suite = place
         trust = Trust(keyrings=self.archives.keyrings, keys=self.archives.keys)
         faults: list[EnvlockError] = []
         for url in self.archives.urls(archive):
@@ -173,20 +180,6 @@ class _Reader:
                     raise
                 faults.append(exc)
         raise faults[0]
-
-    def indexes(self, source: Source, release: Release, component: str, architecture: str) -> list[PackageIndex]:
-        """A component's indexes for an architecture."""
-        return list(
-            read_indexes(
-                source,
-                release,
-                component=component,
-                architecture=architecture,
-                web=self.web,
-                store=self.store,
-                progress=self.progress,
-            )
-        )
 
 
 def _locked(package: Package, reason: str | None) -> LockedDeb:
