@@ -108,7 +108,7 @@ class Http:
             try:
                 return self._once(plain, dict(headers or {}), stream=stream, allow=allow, limit=limit)
             except _Again as again:
-                wait = again.wait if again.wait is not None else back_off(attempt)
+                wait = again.wait if again.wait is not None else back_off(attempt, self.settings.first_wait)
                 if attempt >= min(again.attempts, self.settings.attempts) or wait > _LONGEST_WAIT:
                     raise again.fault from again.__cause__
             (pause or self._pause)(wait)
@@ -206,7 +206,7 @@ def _read_whole(response: requests.Response, limit: int) -> None:
     response._content_consumed = True  # type: ignore[attr-defined]  # not in the stubs, as it is private
 
 
-def back_off(attempt: int) -> float:
-    """Seconds before the next attempt: doubling from half a second, at most 15, with jitter."""
-    longest = min(15.0, 0.5 * 2.0 ** (attempt - 1))
+def back_off(attempt: int, first: float) -> float:
+    """Seconds to wait after the given attempt: doubling from `first`, at most 15, with jitter."""
+    longest = min(15.0, first * 2.0 ** (attempt - 1))
     return longest * (0.5 + secrets.randbelow(1001) / 2000)

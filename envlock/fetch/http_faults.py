@@ -38,6 +38,7 @@ _BAD_URL = (
     requests.exceptions.InvalidURL,
     requests.exceptions.InvalidSchema,
     requests.exceptions.MissingSchema,
+    requests.exceptions.TooManyRedirects,
     urllib3.exceptions.LocationValueError,
     UnicodeError,
 )
@@ -54,7 +55,7 @@ def explain(exc: BaseException, url: str, *, ca_file: Path | None) -> _Verdict:
     for kinds, tell in _TELLERS:
         if found := _first(chain, *kinds):
             return tell(found, chain, shown, ca_file)
-    return _other(chain, shown)
+    return _unreachable(exc, chain, shown, ca_file)
 
 
 def status_fault(response: requests.Response, *, sent_credentials: bool) -> EnvlockError:
@@ -159,9 +160,7 @@ def _bad_url(found: BaseException, _: list[BaseException], shown: str, __: Path 
     return FaultyInput(f"{shown} cannot be fetched: {words}", hint="See whether the URL is right.", code="bad-url"), 1
 
 
-def _other(chain: list[BaseException], shown: str) -> _Verdict:
-    if isinstance(chain[0], requests.exceptions.TooManyRedirects):
-        return FaultyInput(f"{shown}: {_words(chain[0])}", hint="See whether the URL is right.", code="bad-url"), 1
+def _unreachable(_: BaseException, chain: list[BaseException], shown: str, __: Path | None) -> _Verdict:
     inner = next((item for item in chain if isinstance(item, OSError) and item.errno), chain[-1])
     hint = (
         "This machine has no route there: check its network."
@@ -177,6 +176,7 @@ _TELLERS: tuple[tuple[tuple[type[BaseException], ...], _Teller], ...] = (
     ((ssl.SSLError, urllib3.exceptions.SSLError), _no_tls),
     ((urllib3.exceptions.NameResolutionError,), _unknown_host),
     (_BAD_URL, _bad_url),
+    ((urllib3.exceptions.NewConnectionError,), _unreachable),  # which is a kind of timeout to urllib3
     (_TIMEOUTS, _slow),
     (_CUT, _cut_off),
 )

@@ -63,9 +63,10 @@ class HttpSettings:
     """How to reach servers from this machine.
 
     `proxies` maps "http", "https", "all" or "https://host" to a proxy's URL. `ca_file` replaces the trusted
-    certificates; without it those of the system and of certifi are trusted. `trusted_hosts` ("host" or
+    certificates; without it those of the system (or certifi's) are trusted. `trusted_hosts` ("host" or
     "host:port") are not verified at all. `credentials` maps "host:port", or "host" for any port, to user and
-    password. Seconds are for connecting and for the silence between two reads. `attempts` counts the first try.
+    password. Seconds are for connecting, for the silence between two reads, and for the wait before the second of
+    `attempts`, which doubles from then on.
     """
 
     user_agent: str = "envlock"
@@ -79,5 +80,6 @@ class HttpSettings:
     connect_timeout: float = 10.0
     read_timeout: float = 60.0
     attempts: int = 5
+    first_wait: float = 0.5
     connections: int = 32
     offline: bool = False

@@ -72,7 +72,7 @@ def _absolute(href: str, base: str) -> str | None:
         url = href if href.startswith("https://") else urljoin(base, href)
         url = split_credentials(url.partition("#")[0])[0]
         parts = urlsplit(url)
-    except ValueError:
+    except (ValueError, FaultyInput):
         return None
     if parts.scheme in {"http", "https"} and parts.netloc:
         return url

@@ -63,15 +63,16 @@ class _Adapter(HTTPAdapter):
 def _trusting_context(ca_file: Path | None, origin: str, client_cert: Path | None) -> ssl.SSLContext:
     """A context that verifies servers against `ca_file` (a bundle, or a folder of hashed certificates).
 
-    Without one, the system's certificates count and those of certifi too: a container often has no system bundle,
-    and a company's CA is in the system's only. Raises FaultyInput "ca-bundle" for a bundle that cannot be read;
+    Without one the system's certificates count (a company's CA is there), or those of certifi where the system has
+    no bundle. Raises FaultyInput "ca-bundle" for a bundle that cannot be read;
     `origin` says who named it.
     """
     context = create_urllib3_context()
     try:
         if ca_file is None:
             context.load_default_certs()
-            context.load_verify_locations(cafile=requests.utils.DEFAULT_CA_BUNDLE_PATH)
+            if not context.cert_store_stats()["x509_ca"]:  # a slim container has no bundle of its own
+                context.load_verify_locations(cafile=requests.utils.DEFAULT_CA_BUNDLE_PATH)
         elif ca_file.is_dir():
             context.load_verify_locations(capath=str(ca_file))
         else:

@@ -19,7 +19,7 @@ from envlock.fetch.urls import local_path, mask
 
 __all__ = ["Stopped", "Transfers", "WrongBytes"]
 
-_BLOCK = 1 << 20
+_BLOCK = 128 << 10  # small enough that little is lost when a slow transfer is stopped
 _OK, _PARTIAL, _NOT_SATISFIABLE = 200, 206, 416
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _BREAKS = {"cut-off", "timeout"}  # what another request from where it stopped can mend
@@ -98,7 +98,7 @@ class Transfers:
             if failures >= self._http.settings.attempts:
                 raise fault or _wrong(url, label, f"only {part.have:,} of {part.size:,} bytes")
             if part.have < part.size:
-                self.pause(back_off(failures + 1))
+                self.pause(back_off(failures + 1, self._http.settings.first_wait))
 
     def _check(self, url: str, part: Partial, sha256: Digest, label: str) -> None:
         if part.digest != sha256:

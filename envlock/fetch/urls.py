@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
+from envlock.errors import FaultyInput
+
 __all__ = ["Credentials", "file_name", "host_key", "local_path", "mask", "mask_text", "split_credentials"]
 
 Credentials = tuple[str, str]
@@ -28,8 +30,14 @@ def mask_text(text: str) -> str:
 
 
 def split_credentials(url: str) -> tuple[str, Credentials | None]:
-    """Take `user:password@` out of a URL; both come back percent-decoded."""
-    parts = urlsplit(url)
+    """Take `user:password@` out of a URL; both come back percent-decoded. Raises FaultyInput "bad-url"."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which is looked at here only
+    except ValueError as exc:
+        raise FaultyInput(
+            f"{mask(url)} is not a URL: {exc}", hint="Correct it where it is configured.", code="bad-url"
+        ) from exc
     userinfo, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, None

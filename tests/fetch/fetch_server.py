@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import ssl
 import threading
 import time
 import zipfile
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -46,15 +48,23 @@ class Asked:
 
 
 class Server:
-    """Serves scripted replies by path: each path's replies in turn, the last one for ever."""
+    """Serves scripted replies by path: each path's replies in turn, the last one for ever.
 
-    def __init__(self) -> None:
+    With `certificate` (a PEM file) it speaks TLS.
+    """
+
+    def __init__(self, *, certificate: Path | None = None) -> None:
+        self._scheme = "https" if certificate else "http"
         self.asked: list[Asked] = []
         self.auth: str | None = None  # "user:password" that every request must carry
         self._replies: dict[str, list[Reply]] = defaultdict(list)
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"server_": self}))
         self._server.daemon_threads = True
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -75,7 +85,7 @@ class Server:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def url(self, path: str = "/") -> str:
-        return f"http://{self.host}{path}"
+        return f"{self._scheme}://{self.host}{path}"
 
     def serve(self, path: str, *replies: Reply | bytes) -> str:
         """Set a path's replies and give its URL."""
@@ -189,7 +199,7 @@ class Recorded:
 def quick_http(*, waits: list[float] | None = None, **settings: object) -> Iterator[Http]:
     """An Http that does not sleep between attempts, but notes in `waits` how long it would have."""
     pause: Callable[[float], object] = waits.append if waits is not None else lambda _: None
-    with Http(HttpSettings(**{"read_timeout": 5.0, **settings}), pause=pause) as http:  # type: ignore[arg-type]  # by name
+    with Http(HttpSettings(**{"read_timeout": 5.0, "first_wait": 0.01, **settings}), pause=pause) as http:  # type: ignore[arg-type]  # by name
         yield http
 
 
@@ -218,3 +228,25 @@ def wheel_bytes(name: str = "demo", version: str = "1.0", *, ballast: int = 0) -
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
     return buffer.getvalue()
+
+
+CERTIFICATE = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgFGphrFJ/g9bPf2w5
+LuxBzeOjwfcQxhz8Tw76NDKSg8ihRANCAASXlkgEFlTm3z3LlKfBcXG7tyNHoCfI
+8By6loxYHh4U7zg7pZ6iffWdTWnfW0Dulkh1Oux41DemrcEbQhF5WtVb
+-----END PRIVATE KEY-----
+-----BEGIN CERTIFICATE-----
+MIIBtDCCAVqgAwIBAgIUVXLvfp9L3nI2qjGATxnYpthjlHowCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPZW52bG9jayB0ZXN0IENBMCAXDTI2MTIwMTAzMzQyMVoYDzIx
+MjYxMTA3MDMzNDIxWjAaMRgwFgYDVQQDDA9lbnZsb2NrIHRlc3QgQ0EwWTATBgcq
+hkjOPQIBBggqhkjOPQMBBwNCAASXlkgEFlTm3z3LlKfBcXG7tyNHoCfI8By6loxY
+Hh4U7zg7pZ6iffWdTWnfW0Dulkh1Oux41DemrcEbQhF5WtVbo3wwejAdBgNVHQ4E
+FgQUcOJuXZYTwuCJP+UOuIShPSlFDPAwHwYDVR0jBBgwFoAUcOJuXZYTwuCJP+UO
+uIShPSlFDPAwGgYDVR0RBBMwEYcEfwAAAYIJbG9jYWxob3N0MAsGA1UdDwQEAwIC
+hDAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCID7IC5x+yonNCt9l
+as0M+euGZtrOvqJf74pF12XoRA3dAiEA7JPw0qsiSpo+lKs1ekCL3+RZKz5SjyV0
+BFwKwfCpS2o=
+-----END CERTIFICATE-----
+"""
+"""Of a CA that nobody trusts, made for these tests, good for 127.0.0.1: key and certificate."""
