@@ -146,6 +146,20 @@ def test_wanted_packages_that_exclude_each_other_are_told() -> None:
     assert set(caught.value.targets) == {"exim", "postfix"}
 
 
+@pytest.mark.parametrize(("provider", "excluder"), [("a", "z"), ("z", "a")])
+def test_what_a_package_provides_is_excluded_whichever_comes_first(provider: str, excluder: str) -> None:
+    index = merged(stanza(provider, provides="v (= 2)"), stanza(excluder, conflicts="v (<< 3)"))
+    with pytest.raises(Unmet, match=rf"{excluder} 1\.0 excludes v .<< 3.: {provider} 1\.0, which provides v,"):
+        names(index, provider, excluder)
+
+
+def test_an_unmet_alternative_that_clashes_is_told_with_the_clash() -> None:
+    index = merged(stanza("a", depends="b"), stanza("b", conflicts="c"), stanza("c"))
+    with pytest.raises(Unmet, match=r"a -> b cannot be met: b 1\.0 excludes c: c 1\.0 cannot be beside it") as caught:
+        close_over(index, {"a": "spec", "c": "spec"}, where=WHERE)
+    assert set(caught.value.targets) == {"b", "c"}
+
+
 def test_a_package_does_not_exclude_itself_and_versioned_conflicts_pass_by_other_versions() -> None:
     index = merged(stanza("a", conflicts="v, b (<< 1)", provides="v"), stanza("b", "1"))
     assert names(index, "a", "b") == ["a", "b"]

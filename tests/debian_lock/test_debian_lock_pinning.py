@@ -109,6 +109,17 @@ def test_what_only_a_vanished_version_needs_stays_beside_it() -> None:
     assert kept(index, "a", old) == {"a": "1", "lib0": "1.0", "lib1": "1.0", "lib2": "1.0"}
 
 
+def test_needs_that_lead_in_a_circle_come_to_an_end() -> None:
+    index = merged(stanza("a", "2"), stanza("x", depends="y | nothing"), stanza("y", depends="x"))
+    old = pins(stanza("a", "1"), stanza("x"), stanza("y"), requested="a x")
+    assert kept(index, "a", old) == {"a": "1"}
+
+
+def test_an_exact_sibling_of_a_vanished_version_is_not_taken_in_another_version() -> None:
+    index = merged(stanza("a", "2", depends="b (= 2)"), stanza("b", "2"))
+    assert kept(index, "a", pins(stanza("a", "1"), requested="a")) == {"a": "2", "b": "2"}
+
+
 def test_what_was_asked_for_once_still_falls_away_beside_a_vanished_version() -> None:
     index = merged(stanza("a", "2"), stanza("git", "2", depends="perl"), stanza("perl", "2"))
     old = pins(stanza("a", "1"), stanza("git", "1"), stanza("perl", "1"), requested="a git")

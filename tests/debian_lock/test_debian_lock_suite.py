@@ -321,6 +321,12 @@ def test_a_package_with_a_path_out_of_the_archive_is_refused(place: Place) -> No
         place.open().close({"a": "spec"})
 
 
+def test_versions_that_tell_no_facts_are_refused(place: Place) -> None:
+    place.main.write_suite("sid", {"amd64": [stanza("libc6", "now"), stanza("python3", "3.13.5", depends="libc6")]})
+    with pytest.raises(ValueError, match="tell no facts"):
+        place.open("sid").facts()
+
+
 def test_without_a_mirror_the_user_is_told_where_to_name_one(place: Place) -> None:
     place.settings = replace(place.settings, archives={})
     found = fault(place)

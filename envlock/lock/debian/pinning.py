@@ -79,7 +79,7 @@ def _unexplained(
 
 
 def _reachable(view: PinnedIndex, pins: Mapping[str, LockedDeb], names: set[str]) -> set[str]:
-    """The pins that any alternative of any known relation leads to from these names."""
+    """The pins that any alternative of their known relations leads to from these names, over pins alone."""
     seen: set[str] = set()
     todo = sorted(names)
     while todo:
@@ -88,7 +88,7 @@ def _reachable(view: PinnedIndex, pins: Mapping[str, LockedDeb], names: set[str]
             continue
         seen.add(name)
         todo += [package.name for package in view.providers(name) if package.name in pins]
-        package = view.candidate(name)
+        package = view.candidate(name) if name in pins else None
         if package is not None:
             todo += [relation.name for group in package.depends for relation in group]
     return seen
