@@ -179,7 +179,7 @@ def _shells(base: _Base) -> Iterator[layer.Entry]:
     sources = [path for path in sorted(base.files) if path.startswith("usr/share/debianutils/shells.d/")]
     for text in (template, *(base.files[path] for path in sources)):
         for line in text.decode().splitlines():
-            shell = line.partition("#")[0]
+            shell = line.partition("#")[0].strip()
             names = (shell, f"/{merged(shell)}") if shell else ()
             shells += [name for name in dict.fromkeys(names) if name not in shells]
     given = template.decode()
