@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from envlock.errors import MachineLacks
+from envlock.fetch.apt_conf import settings
 from envlock.fetch.apt_files import AptSource, read_sources
 from envlock.fetch.urls import Credentials, host_key
 
@@ -23,7 +24,7 @@ _SUITES = frozenset(
     | {"stretch", "buster", "bullseye", "bookworm", "trixie", "forky", "duke"}
 )
 _KEYRINGS = ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp")
-_PROXY = re.compile(r'Acquire::(https?)::Proxy(?:::([^\s":;{}]+))?\s+"([^"]*)"', re.IGNORECASE)
+_PROXY = re.compile(r"acquire::(https?)::proxy(?:::(.+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +140,13 @@ def _keyrings(used: Iterable[AptSource], root: Path) -> tuple[Path, ...]:
 
 
 def _proxies(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The `Acquire::http::Proxy "URL"` settings of apt, also per host; "DIRECT" and scripts are left out."""
+    """The `Acquire::http::Proxy` settings of apt, also per host; "DIRECT" and scripts are left out."""
     proxies: dict[str, str] = {}
     for file in _configuration(root, environ):
-        for scheme, host, url in _PROXY.findall(file.read_text(encoding="utf-8", errors="replace")):
-            key = f"{scheme.lower()}://{host}" if host else scheme.lower()
-            if "://" in url:
-                proxies[key] = url
+        for name, value in settings(file.read_text(encoding="utf-8", errors="replace")):
+            match = _PROXY.fullmatch(name)
+            if match is not None and "://" in value:
+                proxies[f"{match[1]}://{match[2]}" if match[2] else match[1]] = value
     return proxies
 
 

@@ -229,9 +229,14 @@ class _Run:
         with self._lock:
             self.reused += len(group) - fetched
         if self._on_ready is not None:
-            for each in group:
-                self._on_ready(each, path)
+            self._tell(group, path, self._on_ready)
         return True
+
+    def _tell(self, group: list[Want], path: Path, on_ready: Callable[[Want, Path], None]) -> None:
+        for want in group:
+            if self.transfers.stopped:  # the caller of fetch has its error, and is told of nothing more
+                raise Stopped
+            on_ready(want, path)
 
     def _download(self, want: Want) -> Path:
         file = self._store.area("partial") / want.sha256.hex

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -86,12 +87,14 @@ class Http:
         stream: bool = False,
         allow: frozenset[int] = frozenset(),
         limit: int = 256 << 20,
+        timeout: float | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> requests.Response:
         """Get a URL, trying again where that can help.
 
         Statuses of 400 and more are errors unless in `allow`. With `stream` the body is left to be read (and the
         response to be closed) by the caller, else it is in `.content`, at most `limit` bytes of it when decoded.
+        `timeout` is for the silence between two reads, in seconds, in place of the settings'.
         Raises MachineLacks: "offline", "dns", "unreachable", "tls", "proxy", "unauthorised", "server-busy",
         "cut-off"; FaultyInput: "not-found", "server-refuses", "too-large", "bad-url".
         """
@@ -102,45 +105,45 @@ class Http:
                 hint="Run it once without the offline switch.",
                 code="offline",
             )
+        asked = _Asked(plain, dict(headers or {}), stream, allow, limit, timeout or self.settings.read_timeout)
         attempt = 0
         while True:
             attempt += 1
             try:
-                return self._once(plain, dict(headers or {}), stream=stream, allow=allow, limit=limit)
+                return self._once(asked)
             except _Again as again:
                 wait = again.wait if again.wait is not None else back_off(attempt, self.settings.first_wait)
                 if attempt >= min(again.attempts, self.settings.attempts) or wait > _LONGEST_WAIT:
                     raise again.fault from again.__cause__
             (pause or self._pause)(wait)
 
-    def _once(
-        self, url: str, headers: dict[str, str], *, stream: bool, allow: frozenset[int], limit: int
-    ) -> requests.Response:
-        with _explained(url, self.settings):
-            response = self._follow(url, headers)
+    def _once(self, asked: _Asked) -> requests.Response:
+        with _explained(asked.url, self.settings):
+            response = self._follow(asked)
         status = response.status_code
-        if status in RETRIED_STATUSES and status not in allow:
+        if status >= 400 and status not in asked.allow:  # noqa: PLR2004 (where HTTP's error statuses begin)
             wait = self._retry_after(response)
             response.close()
-            raise _Again(status_fault(response, sent_credentials=self.knows(response.url)), wait=wait)
-        if status >= 400 and status not in allow:  # noqa: PLR2004 (where HTTP's error statuses begin)
-            response.close()
-            raise status_fault(response, sent_credentials=self.knows(response.url))
-        if not stream:
-            with response, _explained(url, self.settings):
-                _read_whole(response, limit)
+            fault = status_fault(response, sent_credentials=self.knows(response.url))
+            if status in RETRIED_STATUSES:
+                raise _Again(fault, wait=wait)
+            raise fault
+        if not asked.stream:
+            with response, _explained(asked.url, self.settings):
+                _read_whole(response, asked.limit)
         return response
 
-    def _follow(self, url: str, headers: dict[str, str]) -> requests.Response:
+    def _follow(self, asked: _Asked) -> requests.Response:
         """Send the request and go where it is redirected, choosing proxy and credentials anew for each host."""
+        url = asked.url
         for _ in range(_HOPS):
-            request = requests.Request("GET", url, headers=headers, auth=self._auth(url))
+            request = requests.Request("GET", url, headers=asked.headers, auth=self._auth(url))
             prepared = self._session.prepare_request(request)
             response = self._session.send(
                 prepared,
                 stream=True,
                 allow_redirects=False,
-                timeout=(self.settings.connect_timeout, self.settings.read_timeout),
+                timeout=(self.settings.connect_timeout, asked.timeout),
                 proxies=proxies_for(url, self.settings.proxies, self.settings.no_proxy),
             )
             location = response.headers.get("location")
@@ -168,6 +171,18 @@ class Http:
             moment = parsedate_to_datetime(text)
             return max(0.0, (moment - datetime.fromtimestamp(self._clock(), UTC)).total_seconds())
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One call of `get`."""
+
+    url: str
+    headers: dict[str, str]
+    stream: bool
+    allow: frozenset[int]
+    limit: int
+    timeout: float
 
 
 class _Again(Exception):

@@ -29,6 +29,7 @@ _TIMEOUTS = (
 )
 _CUT = (
     urllib3.exceptions.ProtocolError,
+    urllib3.exceptions.DecodeError,
     requests.exceptions.ChunkedEncodingError,
     http.client.HTTPException,
     ConnectionResetError,

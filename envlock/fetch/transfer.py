@@ -23,6 +23,7 @@ _BLOCK = 128 << 10  # small enough that little is lost when a slow transfer is s
 _OK, _PARTIAL, _NOT_SATISFIABLE = 200, 206, 416
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _BREAKS = {"cut-off", "timeout"}  # what another request from where it stopped can mend
+_BLIPS = {"dns", "unreachable", "proxy", "tls", "server-busy"}  # what can be one, where it has worked before
 
 
 class Stopped(Exception):
@@ -89,7 +90,7 @@ class Transfers:
                         raise _wrong(url, label, f"more than the {part.size:,} bytes it should have")
                     part.append(data)
             except EnvlockError as exc:
-                if exc.code not in _BREAKS:
+                if exc.code not in _BREAKS and not (exc.code in _BLIPS and self.fetched):
                     raise
                 fault = exc
             # Only what goes beyond everything before is progress: a server may start over each time.

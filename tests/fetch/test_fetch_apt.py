@@ -198,8 +198,16 @@ def test_a_source_without_a_key_is_trusted_by_apts_own_keys(machine: Machine) ->
 def test_apts_proxies_and_credentials(machine: Machine) -> None:
     machine.write(
         "/etc/apt/apt.conf.d/80proxy",
-        'Acquire::http::Proxy "http://cache.example:3142";\nAcquire::http::Proxy::local.example "DIRECT";\n'
-        'Acquire::https::Proxy::far.example "http://other.example:8080/";\n',
+        """
+# Acquire::http::Proxy "http://hash.example";
+// Acquire::http::Proxy "http://slashes.example";
+/* Acquire::http::Proxy
+   "http://stars.example"; */
+APT::NeverAutoRemove { "^linux-image.*"; };
+acquire::http { Proxy "http://cache.example:3142"; Proxy::local.example "DIRECT"; };
+Acquire { Retries "3"; https { Proxy { far.example "http://other.example:8080/"; } } }
+Acquire::Languages { "none"; };
+""",
     )
     machine.write("/etc/apt/auth.conf.d/mirror.conf", "machine https://deb.example/debian login me password pw\n")
     chosen = machine.write("/chosen.conf", 'Acquire::https::Proxy "http://env.example:1";')

@@ -263,6 +263,19 @@ def test_a_server_that_is_busy_is_asked_again(server: Server, http: Http, store:
     assert len(server.asked) == 3
 
 
+def test_an_outage_in_the_middle_is_sat_out(server: Server, http: Http, store: Store) -> None:
+    down = [Reply(status=503)] * (2 * http.settings.attempts)
+    url = server.serve("/x", Reply(body=BODY, cut_after=1_000_000), *down, BODY)
+    assert Downloader(store, http).fetch([want(url)]).bytes_fetched == SIZE
+
+
+def test_an_outage_at_the_start_is_told_soon(server: Server, http: Http, store: Store) -> None:
+    url = server.serve("/x", Reply(status=503))
+    with pytest.raises(MachineLacks) as caught:
+        Downloader(store, http).fetch([want(url)])
+    assert (caught.value.code, len(server.asked)) == ("server-busy", http.settings.attempts)
+
+
 def test_a_redirect_is_followed_and_credentials_stay_behind(server: Server, http: Http, store: Store) -> None:
     with Server() as other:
         there = other.serve("/there", BODY)
