@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from debs_in_code import Item, Package, deb_of
 
-from envlock.errors import FaultyInput
 from envlock.image.layers.debian import stdlib_bytecode_entries
 from envlock.image.layers.entries import File
 
@@ -52,7 +51,19 @@ def test_a_base_without_python_has_none(tmp_path: Path) -> None:
     assert list(stdlib_bytecode_entries([deb_of(tmp_path, Package())], Echo())) == []
 
 
-def test_a_package_that_lists_what_it_has_not_is_refused(tmp_path: Path) -> None:
-    liar = Package(scripts={"md5sums": "0" * 32 + "  usr/lib/python3.13/none.py\n"}, md5sums=False)
-    with pytest.raises(FaultyInput, match=r"none\.py: stands in md5sums"):
-        list(stdlib_bytecode_entries([deb_of(tmp_path, package) for package in (MINIMAL, liar)], Echo()))
+def test_links_have_bytecode_too_unless_they_lead_to_what_may_be_edited(tmp_path: Path) -> None:
+    library = Package(
+        items=[
+            Item(path="./etc/python3.13/sitecustomize.py", body=b"site"),
+            Item(path="./usr/lib/python3.13/sitecustomize.py", symlink="/etc/python3.13/sitecustomize.py"),
+            Item(path="./usr/lib/python3.13/one.py", body=b"one"),
+            Item(path="./usr/lib/python3.13/two.py", symlink="one.py"),
+            Item(path="./usr/lib/python3.13/sub/three.py", symlink="/usr/lib/python3.13/one.py"),
+        ]
+    )
+    debs = [deb_of(tmp_path, package) for package in (MINIMAL, library)]
+    assert [entry.body for entry in stdlib_bytecode_entries(debs, Echo()) if isinstance(entry, File)] == [
+        b"/usr/lib/python3.13/one.py=one",
+        b"/usr/lib/python3.13/two.py=one",
+        b"/usr/lib/python3.13/sub/three.py=one",
+    ]

@@ -21,7 +21,7 @@ __all__ = ["ControlFile", "DebFile", "Member", "faulty", "read_control_files", "
 
 _MAGIC = b"!<arch>\n"
 _HEADER = 60  # bytes of an ar member's header
-_LONGEST_TAR = 8 << 30  # bytes; a stream that inflates to more is taken for a bomb
+_LONGEST_TAR = 4 << 30  # bytes; a stream that inflates to more is taken for a bomb
 _LONGEST_CONTROL = 64 << 20
 _DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
@@ -70,7 +70,7 @@ class Member:
 def faulty(deb: DebFile, where: str, what: str) -> FaultyInput:
     """The error for a package that is not what it should be; `where` is an entry of it."""
     return FaultyInput(
-        f"{deb.path.name}: {where}: {what}",
+        f"{deb.name}_{deb.version}_{deb.architecture}.deb: {where}: {what}",
         hint="The file is damaged or was made to do harm. Fetch it again from a mirror you trust; "
         "if its sha256 is the locked one, report the package to its maintainers.",
         code="deb-faulty",

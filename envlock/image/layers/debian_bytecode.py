@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Protocol
 
-from envlock.image.layers.debian_archive import DebFile, faulty, read_files, read_members
-from envlock.image.layers.debian_control import read_control
+from envlock.image.layers.debian_archive import DebFile, read_members
+from envlock.image.layers.debian_control import Control, read_control
 from envlock.image.layers.debian_order import ordered
 from envlock.image.layers.debian_paths import merged
 from envlock.image.layers.entries import Entry, File
@@ -33,23 +35,37 @@ def stdlib_bytecode_entries(debs: Sequence[DebFile], compiler: _Compiler) -> Ite
     minor = next((found[1] for control in controls if (found := _MINIMAL.fullmatch(control.deb.name))), None)
     if minor is None:
         return
-    sources: dict[str, bytes] = {}
-    for control in controls:
-        if control.listed is None:
-            bodies = {member.path: member.body for member in read_members(control.deb) if member.body is not None}
-            sources |= {merged(path): body for path, body in bodies.items() if _is_source(path)}
-            continue
-        wanted = {path for path in control.listed if _is_source(path)}
-        texts = read_files(control.deb, wanted) if wanted else {}
-        for path in sorted(wanted - texts.keys()):
-            raise faulty(control.deb, path, "stands in md5sums, and not in the data archive")
-        sources |= {merged(path): body for path, body in texts.items()}
+    sources = _sources([control for control in controls if _has_sources(control)])
     paths = sorted(sources, key=str.encode)
     compiled = compiler.compile([(f"/{path}", sources[path]) for path in paths])
     made = zip(paths, compiled, strict=True)
     yield from ordered(
         File(path=_cache_path(path, minor), body=bytecode) for path, bytecode in made if bytecode is not None
     )
+
+
+def _has_sources(control: Control) -> bool:
+    return control.listed is None or any(_is_source(path) for path in control.listed)
+
+
+def _sources(controls: Sequence[Control]) -> dict[str, bytes]:
+    """Python files by path, and links to them under their own names.
+
+    Links to elsewhere (/etc, where sitecustomize.py is) are left out: what is there may be edited, and bytecode that
+    is not checked would hide it.
+    """
+    bodies: dict[str, bytes] = {}
+    links: dict[str, str] = {}
+    for control in controls:
+        for member in read_members(control.deb):
+            path = merged(member.path)
+            if not _is_source(path):
+                continue
+            if member.body is not None:
+                bodies[path] = member.body
+            elif member.symlink is not None:
+                links[path] = normpath(PurePosixPath("/", path).parent / member.symlink).lstrip("/")
+    return bodies | {path: bodies[target] for path, target in links.items() if target in bodies}
 
 
 def _is_source(path: str) -> bool:
