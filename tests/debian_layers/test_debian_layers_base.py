@@ -219,7 +219,8 @@ def test_what_cannot_be_read_from_a_script_is_told(tmp_path: Path) -> None:
             script('dpkg-statoverride --add root "$GROUP" 2755 /usr/bin/x', "e"),
             script("dpkg-statoverride --add root unheard-of 2755 /usr/bin/x", "f"),
             script("echo 'an open quote addgroup\n' >/dev/null", "g"),
-            script("update-alternatives --remove x /y\n# adduser $X\ndpkg-divert --list", "h"),
+            script("update-alternatives --install '/a\n b' x /y 1", "h"),
+            script("update-alternatives --remove x /y\n# adduser $X\ndpkg-divert --list", "i"),
             Package(name="gzip", scripts={"preinst": 'dpkg-divert --add "$TOOL"\n'}),
         )
     ]
@@ -231,6 +232,7 @@ def test_what_cannot_be_read_from_a_script_is_told(tmp_path: Path) -> None:
         "e: dpkg-statoverride",
         "f: dpkg-statoverride",
         "g: addgroup",
+        "h: update-alternatives",
     )
 
 

@@ -111,7 +111,7 @@ def _calls_of_line(line: str, program: str) -> Iterator[Call]:
     try:
         tokens = list(lexer)
     except ValueError:  # an open quote: the command goes on in ways that need a shell
-        yield Call(program, (), plain=False)
+        yield Call(program, tuple(line.split()), plain=False)
         return
     for index, token in enumerate(tokens):
         if token != program:
