@@ -1,0 +1,108 @@
+"""Put one question to a resolver over a catalogue: serve it, run it, and tell its failure in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envlock.fetch.store import Store
+from envlock.lock.wheels.asks import Ask
+from envlock.lock.wheels.catalogue import Catalogue
+from envlock.lock.wheels.explain import Failure, no_resolution
+from envlock.lock.wheels.local_index import LocalIndex
+from envlock.lock.wheels.resolver import NoAnswer, Question, Resolver
+from envlock.progress import NO_PROGRESS, Progress
+
+__all__ = ["Consultation", "consult"]
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consultation:
+    """What is asked: `direct` maps projects that stand for one wheel to its version, `pins` are kept if possible."""
+
+    asks: Sequence[Ask]
+    constraints: Sequence[Ask] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+    direct: Mapping[str, str] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
+    indexes: Sequence[str] = ()
+    label: str = "resolving"
+
+
+def consult(
+    resolver: Resolver,
+    catalogue: Catalogue,
+    consultation: Consultation,
+    *,
+    store: Store,
+    progress: Progress = NO_PROGRESS,
+) -> Mapping[str, Version]:
+    """The chosen versions by name. Raises Unsatisfiable "no-resolution", and what went wrong while serving."""
+    direct = consultation.direct
+    task = progress.start(consultation.label, total=None, unit="packages")
+    try:
+        pins = _living_pins(catalogue, consultation, progress)
+        with store.temporary() as folder, LocalIndex(catalogue, noticed=lambda _: task.advance(1)) as index:
+            question = Question(
+                requirements=sorted({ask.line(direct.get(ask.name)) for ask in consultation.asks}),
+                constraints=sorted({ask.bound(direct.get(ask.name)) for ask in consultation.constraints}),
+                pins=pins,
+                index_url=index.url,
+                target=catalogue.fit.target,
+                folder=folder,
+                stop=index.failed,
+            )
+            try:
+                chosen = resolver.resolve(question)
+            except NoAnswer as exc:
+                if index.fault is not None:
+                    raise index.fault from None
+                raise no_resolution(_failure(resolver, exc, catalogue, consultation)) from None
+    finally:
+        task.finish()
+    return dict(sorted(chosen.items()))
+
+
+def _living_pins(catalogue: Catalogue, consultation: Consultation, progress: Progress) -> dict[str, str]:
+    """The pins that can still be had: pip would take any other for a requirement, and fail."""
+    wanted = {name: pin for name, pin in consultation.pins.items() if name not in consultation.direct}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        versions = dict(zip(wanted, pool.map(catalogue.versions, wanted), strict=True))
+    living: dict[str, str] = {}
+    for name, pin in wanted.items():
+        try:
+            there = Version(pin) in (versions[name] or ())
+        except InvalidVersion:
+            there = False
+        if there:
+            living[name] = pin
+        else:
+            progress.say(f"{name} {pin} was locked, and can no longer be")
+    return living
+
+
+def _failure(resolver: Resolver, said: NoAnswer, catalogue: Catalogue, consultation: Consultation) -> Failure:
+    return Failure(
+        resolver=resolver.name,
+        words=said.words,
+        projects=catalogue.asked,
+        target=catalogue.fit.target,
+        allowed=consultation.allowed,
+        bounds=_bounds(consultation),
+        indexes=consultation.indexes,
+    )
+
+
+def _bounds(consultation: Consultation) -> dict[str, SpecifierSet]:
+    """What is asked of each project by name, constraints included."""
+    bounds = {ask.name: SpecifierSet() for ask in consultation.asks}
+    for ask in (*consultation.asks, *consultation.constraints):
+        if ask.name in bounds:
+            bounds[ask.name] &= ask.specifier
+    return bounds
