@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from envlock.digest import Digest
 
-__all__ = ["Body", "DeflatedBody", "Directory", "Entry", "File", "Hardlink", "LayerBlob", "Symlink"]
+__all__ = ["Body", "DeflatedBody", "Directory", "Entry", "File", "Hardlink", "LayerBlob", "StreamedBody", "Symlink"]
 
 
+@runtime_checkable
 class DeflatedBody(Protocol):
     """A raw deflate stream that is copied into the layer as it is, and inflated once to hash and check it."""
 
@@ -29,7 +30,21 @@ class DeflatedBody(Protocol):
         """
 
 
-Body = bytes | DeflatedBody
+class StreamedBody(Protocol):
+    """Plain bytes, too many to be held at once."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, in order; how they are cut does not show in the layer.
+
+        Raise FaultyInput when they turn out not to be what was promised.
+        """
+
+
+Body = bytes | DeflatedBody | StreamedBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
