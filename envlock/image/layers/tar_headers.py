@@ -38,7 +38,8 @@ def header(entry: Entry, size: int = 0) -> bytes:
         case Symlink():
             return _blocks(entry.path, b"2", mode=0o777, owner=(entry.uid, entry.gid), target=entry.target)
         case Hardlink():
-            return _blocks(entry.path, b"1", target=entry.target)
+            owner = (entry.uid, entry.gid)
+            return _blocks(entry.path, b"1", mode=entry.mode, owner=owner, target=entry.target)
         case _:
             assert_never(entry)
 
