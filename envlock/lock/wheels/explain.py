@@ -16,7 +16,7 @@ from envlock.lock.wheels.target import Target
 __all__ = ["Failure", "no_resolution"]
 
 _LINES = 24
-_LOOPBACK = re.compile(r"http://127\.0\.0\.1:\d+/[\w-]+/simple/?")
+_LOOPBACK = re.compile(r"http://127\.0\.0\.1:\d+/[^\s'\")]*")
 _TOGETHER = {
     Reason.SOURCE: "published as source only",
     Reason.NEWER: "uploaded after exclude-newer",
@@ -26,13 +26,14 @@ _TOGETHER = {
     Reason.PYTHON: "made for other versions of Python",
     Reason.MISFIT: "made for other platforms, interpreters or C libraries",
 }
+_OTHER_TARGET = "Ask for another version, or choose a suite in [base] (and python in [env]) that it is made for."
 _ADVICE = {
     Reason.NEWER: "Move exclude-newer in [python] to a later time.",
     Reason.UNDATED: "Take exclude-newer out of [python], or use an index that gives upload times.",
     Reason.YANKED: "Name a yanked version exactly (name==version) to have it all the same.",
     Reason.PRERELEASE: "Name a pre-release in the requirement (such as name>=2.0rc1) to have it.",
-    Reason.PYTHON: "Ask for another version, or another python in [env] and a base suite that has it.",
-    Reason.MISFIT: "Ask for another version, or a newer base suite in [base].",
+    Reason.PYTHON: _OTHER_TARGET,
+    Reason.MISFIT: _OTHER_TARGET,
 }
 
 
@@ -63,11 +64,11 @@ def no_resolution(failure: Failure) -> Unsatisfiable:
         advice.append(f"Correct the name, or name an index that has it ({', '.join(failure.indexes)} was asked).")
     reasons = {out.reason for project in blamed for out in _relevant(project, failure)} - {Reason.SOURCE}
     advice += [_ADVICE[reason] for reason in Reason if reason in reasons]
-    words = _trim(_LOOPBACK.sub("the indexes", failure.words))
+    words = _trim(_LOOPBACK.sub("the index", failure.words))
     message = "\n".join([f"{failure.resolver} finds no resolution for {failure.target}:", _indent(words), *notes])
     return Unsatisfiable(
         message,
-        hint=" ".join(advice) or "Loosen or change the requirements that it names.",
+        hint="\n".join(dict.fromkeys(advice)) or "Loosen or change the requirements that it names.",
         code="no-resolution",
     )
 
@@ -121,13 +122,24 @@ def _notes(project: Project, failure: Failure) -> Iterable[str]:
     if _source_only(project):
         yield f"{name} publishes no wheel."
         return
-    if newest := max(relevant, key=lambda out: (out.version, out.nearness, out.file), default=None):
+    if relevant:
         absent = "has nothing that can be locked" if not project.versions else "has versions that cannot be locked"
-        yield f"{name} {absent}: {newest.file} {newest.words}."
+        yield f"{name} {absent}: {_nearest(relevant)}."
     counts = {reason: len({out.version for out in relevant if out.reason is reason}) for reason in Reason}
     kinds = [f"{count} {_TOGETHER[reason]}" for reason, count in counts.items() if count]
     if len(kinds) > 1:
         yield f"Of {name} were left out, in versions: {'; '.join(kinds)} ({failure.target})."
+
+
+def _nearest(relevant: Sequence[Excluded]) -> str:
+    """Of the newest version, the files that came nearest to being offered, and why they were not."""
+    newest = max(out.version for out in relevant)
+    nearness = max(out.nearness for out in relevant if out.version == newest)
+    near = [out for out in relevant if (out.version, out.nearness) == (newest, nearness)]
+    words = sorted({out.words for out in near}, key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+    same = all(text.startswith("is for ") for text in words)
+    told = "is for " + ", ".join(text.removeprefix("is for ") for text in words) if same else ", ".join(words)
+    return f"{near[0].file} {told}" if len(near) == 1 else f"{newest} {told}"
 
 
 def _trim(words: str) -> str:

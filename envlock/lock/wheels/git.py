@@ -165,7 +165,7 @@ class Git:
         return ["git", *settings, "-c", "advice.detachedHead=false", *words]
 
     def _environment(self, place: GitPlace) -> dict[str, str]:
-        environment = {name: value for name, value in self._environ.items() if not name.startswith("GIT_CONFIG")}
+        environment = dict(self._environ)
         # Where another repository surrounds us (a hook runs envlock, say), git must not work on that one.
         for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
             environment.pop(name, None)
@@ -173,10 +173,11 @@ class Git:
         environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
         if place.authorization:  # by the environment, as other users can read command lines
             server = "{0.scheme}://{0.netloc}/".format(urlsplit(place.url))
+            count = int(environment.get("GIT_CONFIG_COUNT") or 0)
             environment |= {
-                "GIT_CONFIG_COUNT": "1",
-                "GIT_CONFIG_KEY_0": f"http.{server}.extraHeader",
-                "GIT_CONFIG_VALUE_0": place.authorization,
+                "GIT_CONFIG_COUNT": str(count + 1),
+                f"GIT_CONFIG_KEY_{count}": f"http.{server}.extraHeader",
+                f"GIT_CONFIG_VALUE_{count}": place.authorization,
             }
         return environment
 

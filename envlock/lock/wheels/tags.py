@@ -18,14 +18,16 @@ _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _LEGACY_MINOR = {name: minor for minor, name in _LEGACY.items()}
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _LEGACY_MANYLINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014)_(.+)")
+_FREE_THREADED = re.compile(r"(cp\d+|abi3)t")
 
 
 class Nearness(IntEnum):
     """How near a wheel comes to fitting; the nearest of several is the one to tell of."""
 
     PLATFORM = 0
-    INTERPRETER = 1
-    GLIBC = 2
+    IMPLEMENTATION = 1  # PyPy, or CPython without its lock
+    INTERPRETER = 2
+    GLIBC = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class Fit:
         if not same_machine:
             return Misfit(Nearness.PLATFORM, f"is for {_platform_words(tag.platform)}")
         if (tag.interpreter, tag.abi) not in self._kinds:
-            return Misfit(Nearness.INTERPRETER, f"is for {_interpreter_words(tag)}")
+            same = tag.interpreter.startswith(("cp", "py")) and not _FREE_THREADED.fullmatch(tag.abi)
+            nearness = Nearness.INTERPRETER if same else Nearness.IMPLEMENTATION
+            return Misfit(nearness, f"is for {_interpreter_words(tag)}")
         has = self.target.glibc_release
         if needed is None or (has is not None and needed <= has):  # older than any that the target knows
             return Misfit(Nearness.INTERPRETER, f"has the tag {tag}, which {self.target} does not take")
@@ -94,14 +98,15 @@ def _supported(target: Target) -> Iterator[Tag]:
 
 
 def _platforms(target: Target) -> Iterator[str]:
-    if target.glibc_release is not None:
-        major, newest = target.glibc_release
-        for minor in range(newest, _OLDEST_GLIBC.get(target.machine, 17) - 1, -1):
-            yield f"manylinux_{major}_{minor}_{target.machine}"
-            if minor in _LEGACY:
-                yield f"{_LEGACY[minor]}_{target.machine}"
-        # What a user built for himself: pip takes it, indexes refuse it.
-        yield f"linux_{target.machine}"
+    if target.glibc_release is None:
+        return
+    major, newest = target.glibc_release
+    # What a user built for himself: pip takes it, and prefers it; indexes refuse it.
+    yield f"linux_{target.machine}"
+    for minor in range(newest, _OLDEST_GLIBC.get(target.machine, 17) - 1, -1):
+        yield f"manylinux_{major}_{minor}_{target.machine}"
+        if minor in _LEGACY:
+            yield f"{_LEGACY[minor]}_{target.machine}"
 
 
 def _glibc_of(platform: str) -> tuple[int, int] | None:
@@ -129,5 +134,5 @@ def _interpreter_words(tag: Tag) -> str:
     if not match:
         return f"the interpreter {tag.interpreter} ({tag.abi})"
     kind = {"cp": "CPython", "py": "Python", "pp": "PyPy"}[match[1]]
-    threading = ", free-threaded" if re.fullmatch(r"cp\d+t", tag.abi) else ""
-    return f"{kind} {match[2]}{'.' + match[3] if match[3] else ''}{threading}"
+    threading = "free-threaded " if _FREE_THREADED.fullmatch(tag.abi) else ""
+    return f"{threading}{kind} {match[2]}{'.' + match[3] if match[3] else ''}"
