@@ -1,0 +1,158 @@
+"""Whether a lock is still what its specification asks for: `envlock lock --check`. Offline and pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urldefrag
+
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as Pep508
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from envlock.lock.codec import dumps
+from envlock.lock.contract import derive_contract, judge, torch_of
+from envlock.lock.derived import derived_files
+from envlock.lock.model import Lock, LockedWheel
+from envlock.lock.needs import base_packages, requirements_with_access
+from envlock.lock.wheels.target import Target
+from envlock.platforms import Platform
+from envlock.spec.model import EnvSpec, Requirement
+
+__all__ = ["differences"]
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+_OWN_INDEXES = frozenset({"default", "direct", "local", "built"})
+
+
+def differences(spec: EnvSpec, lock: Lock, *, text: str, derived: Mapping[str, str | None]) -> tuple[str, ...]:
+    """What differs, in words, one thing each; () where nothing does.
+
+    `text` is the lock as it stands on the disk, `derived` the texts of the files beside it by name (None: absent).
+    A lock that was just written differs in nothing.
+    """
+    found = [*_environment(spec, lock), *_requirements(spec, lock), *_base(spec, lock), *_target(spec, lock)]
+    if not found and lock.spec != spec.digest:
+        found.append(
+            f"{spec.file.name} is not the one that was locked; what differs (indexes, resolver, exclude-newer, "
+            "allow-sdist, order, or the content of a local wheel) does not show in the pins"
+        )
+    if text != dumps(lock):
+        found.append(f"{lock.name}.lock is not written as envlock writes it: it was edited or merged by hand")
+    for name, wanted in derived_files(lock).items():
+        if derived.get(name) is None:
+            found.append(f"{name} is missing")
+        elif derived[name] != wanted:
+            found.append(f"{name} is not what the lock gives")
+    return tuple(found)
+
+
+def _environment(spec: EnvSpec, lock: Lock) -> Iterator[str]:
+    if lock.name != spec.name:
+        yield f"the lock is of {lock.name}, and the specification is of {spec.name}"
+    if lock.python != spec.python_version:
+        yield f"python: {spec.python_version} is asked for, and {lock.python} is locked"
+    for platform in spec.platforms:
+        if platform not in lock.platforms:
+            yield f"platforms: {platform} is asked for, and is not locked"
+    for platform in lock.platforms:
+        if platform not in spec.platforms:
+            yield f"platforms: {platform} is locked, and is not asked for"
+    if lock.made_by.resolver != spec.python.resolver:
+        yield f"python.resolver: {spec.python.resolver} is asked for, and {lock.made_by.resolver} made the lock"
+
+
+def _requirements(spec: EnvSpec, lock: Lock) -> Iterator[str]:
+    for platform in _common(spec, lock):
+        wheels = {wheel.name: wheel for wheel in lock.wheels_for(platform)}
+        where = f" for {platform}" if len(lock.platforms) > 1 else ""
+        asked = list(_holding(requirements_with_access(spec), lock, platform))
+        for requirement, parsed in asked:
+            yield from _unmet(requirement, parsed, wheels.get(canonicalize_name(parsed.name)), where)
+        for constraint, parsed in _holding(spec.python.constraints, lock, platform):
+            wheel = wheels.get(canonicalize_name(parsed.name))
+            if wheel is not None:
+                yield from _unmet(constraint, parsed, wheel, where)
+        names = {canonicalize_name(parsed.name) for _, parsed in asked}
+        for wheel in wheels.values():
+            # A wheel that both platforms have is one entry, which says that one of them asks for it.
+            if wheel.requested and wheel.name not in names and wheel.platforms == (platform,):
+                yield f"{wheel.name} {wheel.version} is locked as asked for{where}, and is not asked for any more"
+            yield from _misplaced(spec, wheel)
+
+
+def _unmet(requirement: Requirement, parsed: Pep508, wheel: LockedWheel | None, where: str) -> Iterator[str]:
+    if wheel is None:
+        yield f"{requirement.origin}: {requirement.text} is not locked{where}"
+    elif parsed.url is not None:
+        place = wheel.direct_url or wheel.path
+        if place is None:
+            yield f"{requirement.origin}: {_plain(parsed.url)}, and {wheel.file} of an index is locked{where}"
+        elif wheel.path is None and _plain(parsed.url) != _plain(place):
+            yield f"{requirement.origin}: {_plain(parsed.url)}, and {_plain(place)} is locked{where}"
+    elif not parsed.specifier.contains(Version(wheel.version), prereleases=True):
+        yield f"{requirement.origin}: {requirement.text}, and {wheel.name} {wheel.version} is locked{where}"
+
+
+def _plain(url: str) -> str:
+    """A URL as locks have it: without credentials; and without fragment, which only some have."""
+    return _CREDENTIALS.sub("", urldefrag(url).url)
+
+
+def _misplaced(spec: EnvSpec, wheel: LockedWheel) -> Iterator[str]:
+    indexes = {index.name for index in spec.indexes}
+    if wheel.index not in _OWN_INDEXES | indexes:
+        yield f"{wheel.name} is locked from the index {wheel.index}, which is not in the specification"
+    alone = {name: index.name for index in spec.indexes for name in index.packages}
+    if wheel.name in alone and wheel.index not in {alone[wheel.name], "direct", "local", "built"}:
+        yield f"{wheel.name} is to come from the index {alone[wheel.name]} alone, and is locked from {wheel.index}"
+
+
+def _holding(
+    requirements: Iterable[Requirement], lock: Lock, platform: Platform
+) -> Iterator[tuple[Requirement, Pep508]]:
+    """The requirements that hold on a platform, parsed. One that cannot be read never got into a lock: left out."""
+    target = Target(python=lock.python, python_full=lock.base.python, machine=platform.machine, glibc=lock.base.glibc)
+    environment = target.environment()
+    for requirement in requirements:
+        try:
+            parsed = Pep508(requirement.text)
+            holds = parsed.marker is None or parsed.marker.evaluate(environment)
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
+            continue
+        if holds:
+            yield requirement, parsed
+
+
+def _base(spec: EnvSpec, lock: Lock) -> Iterator[str]:
+    if spec.base.debian != lock.base.suite:
+        yield f"base.debian: {spec.base.debian} is asked for, and {lock.base.suite} is locked"
+    wanted = base_packages(spec, lock.wheels)
+    present = {deb.name: deb.requested for deb in lock.base.debs}
+    # A package that another one provides is locked under that one's name, with the reason of what was asked for.
+    reasons = set(present.values())
+    for name, reason in wanted.items():
+        if name not in present and (reason not in reasons or lock.spec != spec.digest):
+            yield f"base: {name} is asked for ({reason}), and is not locked"
+    for name, why in present.items():
+        if why == "spec" and name not in wanted and lock.spec != spec.digest:
+            yield f"base: {name} is locked as asked for, and is not asked for any more"
+
+
+def _target(spec: EnvSpec, lock: Lock) -> Iterator[str]:
+    for platform in _common(spec, lock):
+        contract = lock.contract_for(platform)
+        wheels = lock.wheels_for(platform)
+        torch = torch_of(wheels)
+        for mismatch in judge(contract, spec.target, torch=torch.version if torch else None):
+            title = f"torch {torch.version}" if torch else "what is locked"
+            yield f"target: {title} for {platform} {mismatch.words}"
+        derived = derive_contract(wheels, platform)
+        if (contract.cuda, contract.driver) != (derived.cuda, derived.driver):
+            yield f"contract: that of {platform} is not the one that the locked wheels have"
+
+
+def _common(spec: EnvSpec, lock: Lock) -> tuple[Platform, ...]:
+    return tuple(platform for platform in lock.platforms if platform in spec.platforms)
