@@ -12,6 +12,7 @@ import click
 from envlock import __version__
 from envlock.cli.build import build
 from envlock.cli.common import Invocation, Terminal, common_options
+from envlock.cli.init import init
 from envlock.cli.lock import lock
 from envlock.errors import EnvlockError
 
@@ -32,6 +33,7 @@ def envlock() -> None:
     """
 
 
+envlock.add_command(init)
 envlock.add_command(lock)
 envlock.add_command(build)
 

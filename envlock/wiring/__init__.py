@@ -1,0 +1,1 @@
+"""The one place that reads environ, working directory and clock, and picks adapters: a file per command."""

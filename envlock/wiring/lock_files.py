@@ -1,0 +1,91 @@
+"""Where a specification's lock and the files derived from it stand, and how they are replaced whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlock.errors import FaultyInput, MachineLacks
+from envlock.lock.codec import loads
+from envlock.lock.model import Lock
+from envlock.spec.model import EnvSpec
+
+__all__ = ["LockFiles", "lock_files", "write_whole"]
+
+_FOLDER = "lockfiles"
+
+
+@dataclass(frozen=True, slots=True)
+class LockFiles:
+    """The lock of one environment and the files beside it, by the environment's name."""
+
+    folder: Path
+    name: str
+
+    @property
+    def lock(self) -> Path:
+        """`<name>.lock`, the source of the others."""
+        return self.folder / f"{self.name}.lock"
+
+    @property
+    def requirements(self) -> Path:
+        """`<name>.requirements.txt`, in pip's hashed format."""
+        return self.folder / f"{self.name}.requirements.txt"
+
+    def read(self) -> Lock | None:
+        """The lock that is there; None without one. Raises what `loads` raises."""
+        text = read_text(self.lock)
+        return None if text is None else loads(text, str(self.lock))
+
+
+def lock_files(spec: EnvSpec, chosen: Path | None) -> LockFiles:
+    """The place of a lock: `chosen`, else the nearest `lockfiles` folder at or above the specification.
+
+    The way up ends at a git repository's root. Where there is none, it is `lockfiles` beside the specification.
+    """
+    if chosen is not None:
+        return LockFiles(chosen, spec.name)
+    start = spec.file.parent
+    for folder in (start, *start.parents):
+        if (folder / _FOLDER).is_dir():
+            return LockFiles(folder / _FOLDER, spec.name)
+        if (folder / ".git").exists():
+            break
+    return LockFiles(start / _FOLDER, spec.name)
+
+
+def read_text(path: Path) -> str | None:
+    """A file's text; None where there is no file. Raises FaultyInput "unreadable-file"."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise FaultyInput(
+            f"{path} cannot be read: {exc}", hint="restore the file, or lock anew", code="unreadable-file"
+        ) from exc
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step, so that a reader sees the old text or the new. Raises MachineLacks."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(scratch).chmod(0o644)
+            Path(scratch).replace(path)
+        except BaseException:
+            Path(scratch).unlink(missing_ok=True)
+            raise
+    except OSError as exc:
+        raise MachineLacks(
+            f"{path} cannot be written: {exc.strerror}",
+            hint="make room or give rights there, or name another folder",
+            code="cannot-write",
+        ) from exc
