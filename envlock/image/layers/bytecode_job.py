@@ -71,6 +71,11 @@ class Compilation(Iterator[bytes | None]):
         self._finish()
         raise StopIteration
 
+    @property
+    def status(self) -> int | None:
+        """The exit status of the process; None while it runs."""
+        return self._process.poll()
+
     def close(self) -> None:
         """End the process and the threads, whatever they are at; once closed, there are no results."""
         if self.closed:
@@ -136,7 +141,7 @@ class Compilation(Iterator[bytes | None]):
 
     def _lacks(self, what: str) -> MachineLacks:
         return MachineLacks(
-            f"the interpreter that compiles bytecode {what} ({' '.join(self._command)})",
+            f"the interpreter that compiles bytecode, {' '.join(self._command)}, {what}",
             hint="give an interpreter of the environment's X.Y that runs on this machine, or build without bytecode",
             code="interpreter-fails",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
 from functools import cache
 
 import deflate
@@ -35,12 +36,12 @@ def member_tail(crc32: int, size: int) -> bytes:
 
 
 @cache
-def require_encoder() -> None:
+def require_encoder(encode: Callable[[bytes, int], bytes | bytearray] = deflate.deflate_compress) -> None:
     """Prove, by its output, that the encoder is the one that `ENCODER` names, however it was built.
 
     Raise MachineLacks (code "encoder-differs") where it is not: layers would get other digests than elsewhere.
     """
-    if hashlib.sha256(b"".join(deflate.deflate_compress(text, _LEVEL) for text in _samples())).hexdigest() != _PROOF:
+    if hashlib.sha256(b"".join(encode(text, _LEVEL) for text in _samples())).hexdigest() != _PROOF:
         raise MachineLacks(
             f"the `deflate` package here ({deflate.__version__}) does not encode as {ENCODER} does",
             hint="install the wheel of deflate 0.9.0 from the package index, not a build against another libdeflate",

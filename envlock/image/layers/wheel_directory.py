@@ -27,6 +27,7 @@ _ZIP64, _UNICODE_PATH = 0x0001, 0x7075
 _DESCRIPTOR, _UTF8 = 1 << 3, 1 << 11
 _KNOWN_FLAGS = 0b110 | _DESCRIPTOR | _UTF8
 
+_NEWEST = 63
 _LONGEST_DESCRIPTOR = 24
 _USUAL_EXTRA = 64
 
@@ -44,6 +45,7 @@ class ZipEntry:
     """One entry: what the central directory says, and where its data begins (from the local header)."""
 
     raw_name: bytes
+    version: int  # of the zip format, times ten, that a reader needs
     flags: int
     method: int
     crc32: int
@@ -139,8 +141,8 @@ def _central_entries(raw: bytes, place: _Place, file: str) -> Iterator[ZipEntry]
         if at + _CENTRAL.size > len(raw) or raw[at : at + 4] != b"PK\x01\x02":
             raise faulty(file, None, "its central directory has fewer entries than its end record says")
         fields = _CENTRAL.unpack_from(raw, at)
-        _, _, _, flags, method, _, _, crc32, compressed, size, name_length, extra_length, comment_length = fields[:13]
-        disk, _, attributes, header = fields[13:]
+        version, flags, method, _, _, crc32, compressed, size = fields[2:10]
+        name_length, extra_length, comment_length, disk, _, attributes, header = fields[10:]
         name = raw[at + _CENTRAL.size : (after := at + _CENTRAL.size + name_length)]
         extra = _extra(raw[after : after + extra_length], name, file)
         size, compressed, header = _widened((size, compressed, header), extra, name, file)
@@ -149,6 +151,7 @@ def _central_entries(raw: bytes, place: _Place, file: str) -> Iterator[ZipEntry]
             raise faulty(file, _label(name), "its central directory record is broken")
         yield ZipEntry(
             raw_name=name,
+            version=version,
             flags=flags,
             method=method,
             crc32=crc32,
@@ -200,10 +203,9 @@ def _check_sizes(entries: list[ZipEntry], length: int, file: str) -> None:
 def _locate(descriptor: int, entry: ZipEntry, end: int, file: str) -> ZipEntry:
     """The entry with the offset of its data, which must end, descriptor included, where the next entry begins."""
     label = entry.label
-    if entry.flags & ~_KNOWN_FLAGS or entry.method not in {STORED, DEFLATED}:
-        raise faulty(
-            file, label, f"is encrypted or of an unknown kind (flags {entry.flags:#x}, method {entry.method})"
-        )
+    if entry.version > _NEWEST or entry.flags & ~_KNOWN_FLAGS or entry.method not in {STORED, DEFLATED}:
+        kind = f"flags {entry.flags:#x}, method {entry.method}, version {entry.version}"
+        raise faulty(file, label, f"is encrypted or of an unknown kind ({kind})")
     if entry.method == STORED and entry.compressed != entry.size:
         raise faulty(file, label, "is stored, and yet has two sizes")
     data = _check_local(descriptor, entry, end, file)
@@ -223,7 +225,7 @@ def _check_local(descriptor: int, entry: ZipEntry, end: int, file: str) -> int:
     if entry.header + length > end:
         raise faulty(file, label, "overlaps another entry")
     fields: tuple[int, ...] = _LOCAL.unpack_from(head)[1:]
-    _, flags, method, _, _, crc32, compressed, size, name_length, extra_length = fields
+    version, flags, method, _, _, crc32, compressed, size, name_length, extra_length = fields
     if head[:4] != b"PK\x03\x04":
         raise faulty(file, label, "has no local header where the central directory says")
     if name_length != len(name) or head[_LOCAL.size : length] != name:
@@ -234,6 +236,8 @@ def _check_local(descriptor: int, entry: ZipEntry, end: int, file: str) -> int:
     size, compressed = _widened((size, compressed), _extra(raw_extra, name, file), name, file)
     said = (flags, method, crc32, compressed, size)
     real = (entry.flags, entry.method, entry.crc32, entry.compressed, entry.size)
+    if version > _NEWEST:
+        raise faulty(file, label, f"is of an unknown kind (version {version} in its local header)")
     if said != real and not (entry.flags & _DESCRIPTOR and said == (entry.flags, entry.method, 0, 0, 0)):
         raise faulty(file, label, "its local header and the central directory disagree")
     return entry.header + length + extra_length

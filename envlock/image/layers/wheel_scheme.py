@@ -6,6 +6,8 @@ import posixpath
 import re
 from dataclasses import dataclass
 
+from packaging.utils import canonicalize_name
+
 __all__ = ["Scheme", "place", "relative_to_site_packages"]
 
 _PREFIX = re.compile(r"[^/\0]+(?:/[^/\0]+)*")
@@ -43,7 +45,7 @@ class Scheme:
 
     def headers(self, name: str) -> str:
         """Where a project's C headers are: where pip puts them in a venv."""
-        return f"{self.prefix}/include/site/python{self.python}/{name}"
+        return f"{self.prefix}/include/site/python{self.python}/{canonicalize_name(name)}"
 
     def folders(self) -> tuple[str, ...]:
         """The directories that every environment has, from the root down to site-packages, sorted."""

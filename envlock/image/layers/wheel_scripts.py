@@ -13,18 +13,19 @@ __all__ = ["entry_point_script", "rewritten", "wraps"]
 _LONGEST_LINE = 127
 _WRAPPER = re.compile(r"(.+?)(?:-script\.py|\.exe|\.pya)?", re.IGNORECASE | re.DOTALL)
 _SCRIPT = """\
-# -*- coding: utf-8 -*-
-import re
 import sys
 from {module} import {first}
 if __name__ == "__main__":
-    sys.argv[0] = re.sub(r"(-script\\.pyw|\\.exe)?$", "", sys.argv[0])
     sys.exit({attribute}())
 """
 
 
 def entry_point_script(point: EntryPoint, executable: str) -> bytes:
-    """The program of an entry point. The text is part of the layer format; it equals that of PyPA's `installer`."""
+    """The program of an entry point.
+
+    The text is part of the layer format, so it does not come from `installer`, whose next version may write another.
+    Nor does it do what only helps on Windows, for which `installer`'s imports `re` at each start.
+    """
     first = point.attribute.split(".")[0]
     text = _SCRIPT.format(module=point.module, first=first, attribute=point.attribute)
     return _first_lines(executable) + text.encode()
