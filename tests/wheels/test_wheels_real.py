@@ -64,13 +64,13 @@ def test_bounds_on_cuda_give_the_newest_torch_before_cuda_13(shared: Path) -> No
 
 
 def test_uv_and_pip_tools_lock_the_same_today(shared: Path) -> None:
-    wanted = ("click", "requests", "jinja2", "pathtools")
+    wanted = (*STACK, "requests[socks]", "pathtools")
     locks = [
         real(shared).resolve(request(*wanted, resolver=name, allow_sdist=frozenset({"pathtools"}))).wheels
         for name in ("uv", "pip-tools")
     ]
     assert locks[0] == locks[1]
-    assert {"click", "requests", "jinja2", "pathtools", "urllib3", "markupsafe"} <= {wheel.name for wheel in locks[0]}
+    assert {*STACK, "requests", "pysocks", "pathtools", "markupsafe"} <= {wheel.name for wheel in locks[0]}
 
 
 def test_real_source_only_packages_are_built_to_the_same_bytes_twice(shared: Path, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_pin_that_is_gone_is_told_and_replaced(resolver: str, packages: Path, 
         wanted = request("app", resolver=resolver, pins={"lib": "0.5", "unheard-of": "1.0"})
         found = resolver_for(tmp_path, index.url, talk=talk).resolve(wanted)
     assert names(found) == ["app==1.0", "lib==1.0"]
-    assert "lib 0.5 was locked, and can no longer be" in talk.lines
+    assert talk.lines == ["lib 0.5 was locked and cannot be any more; 1.0 takes its place"]
 
 
 @both
@@ -148,6 +148,17 @@ def test_a_wheel_for_a_newer_base_is_a_fault_that_says_so(resolver: str, package
     with Upstream(packages) as index:
         told = fault(tmp_path, index.url, "new", resolver=resolver)
     assert "needs glibc 2.40, and the base has 2.36" in told.message
+
+
+def test_a_newer_version_that_does_not_fit_is_told_of(packages: Path, tmp_path: Path) -> None:
+    make_wheel(packages, "gpu", "4.0", tags="py3-none-manylinux_2_40_x86_64")
+    make_wheel(packages, "gpu", "5.0rc1", tags="py3-none-manylinux_2_99_x86_64")
+    talk = Talk()
+    with Upstream(packages) as index:
+        resolver_for(tmp_path, index.url, talk=talk).resolve(request("gpu", "app"))
+        resolver_for(tmp_path, index.url, talk=talk).resolve(request("gpu<4", "app"))
+    file = "gpu-4.0-py3-none-manylinux_2_40_x86_64.whl"
+    assert talk.lines == [f"gpu 3.0+cu1 is locked, as the newer {file} needs glibc 2.40, and the base has 2.36"]
 
 
 def test_any_source_will_do_where_pure_ones_are_allowed(packages: Path, tmp_path: Path) -> None:

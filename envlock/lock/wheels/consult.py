@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envlock.fetch.store import Store
 from envlock.lock.wheels.asks import Ask
 from envlock.lock.wheels.catalogue import Catalogue
-from envlock.lock.wheels.explain import Failure, no_resolution
+from envlock.lock.wheels.explain import Failure, no_resolution, passed_over
 from envlock.lock.wheels.local_index import LocalIndex
 from envlock.lock.wheels.resolver import NoAnswer, Question, Resolver
 from envlock.progress import NO_PROGRESS, Progress
@@ -47,7 +47,7 @@ def consult(
     direct = consultation.direct
     task = progress.start(consultation.label, total=None, unit="packages")
     try:
-        pins = _living_pins(catalogue, consultation, progress)
+        pins = _living_pins(catalogue, consultation)
         with store.temporary() as folder, LocalIndex(catalogue, noticed=lambda _: task.advance(1)) as index:
             question = Question(
                 requirements=sorted({ask.line(direct.get(ask.name)) for ask in consultation.asks}),
@@ -66,25 +66,40 @@ def consult(
                 raise no_resolution(_failure(resolver, exc, catalogue, consultation)) from None
     finally:
         task.finish()
+    for line in _remarks(catalogue, consultation, chosen):
+        progress.say(line)
     return dict(sorted(chosen.items()))
 
 
-def _living_pins(catalogue: Catalogue, consultation: Consultation, progress: Progress) -> dict[str, str]:
+def _living_pins(catalogue: Catalogue, consultation: Consultation) -> dict[str, str]:
     """The pins that can still be had: pip would take any other for a requirement, and fail."""
     wanted = {name: pin for name, pin in consultation.pins.items() if name not in consultation.direct}
     with ThreadPoolExecutor(_THREADS) as pool:
         versions = dict(zip(wanted, pool.map(catalogue.versions, wanted), strict=True))
-    living: dict[str, str] = {}
-    for name, pin in wanted.items():
-        try:
-            there = Version(pin) in (versions[name] or ())
-        except InvalidVersion:
-            there = False
-        if there:
-            living[name] = pin
-        else:
-            progress.say(f"{name} {pin} was locked, and can no longer be")
-    return living
+    return {name: pin for name, pin in wanted.items() if _version(pin) in (versions[name] or ())}
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def _remarks(catalogue: Catalogue, consultation: Consultation, chosen: Mapping[str, Version]) -> Iterator[str]:
+    """What a user should know of an answer: pins that could not be kept, newer versions that do not fit."""
+    for name, pin in consultation.pins.items():
+        if (
+            name in chosen
+            and name not in consultation.direct
+            and _version(pin) not in (catalogue.versions(name) or ())
+        ):
+            yield f"{name} {pin} was locked and cannot be any more; {chosen[name]} takes its place"
+    for name, bound in _bounds(consultation).items():
+        if name in chosen and name not in consultation.direct and name not in consultation.pins:
+            line = passed_over(catalogue.project(name), chosen[name], bound)
+            if line is not None:
+                yield line
 
 
 def _failure(resolver: Resolver, said: NoAnswer, catalogue: Catalogue, consultation: Consultation) -> Failure:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from envlock.errors import Unsatisfiable
 from envlock.lock.wheels.catalogue import Project
 from envlock.lock.wheels.offers import Excluded, Reason
 from envlock.lock.wheels.target import Target
 
-__all__ = ["Failure", "no_resolution"]
+__all__ = ["Failure", "no_resolution", "passed_over"]
 
 _LINES = 24
 _LOOPBACK = re.compile(r"http://127\.0\.0\.1:\d+/[^\s'\")]*")
@@ -71,6 +72,22 @@ def no_resolution(failure: Failure) -> Unsatisfiable:
         hint="\n".join(dict.fromkeys(advice)) or "Loosen or change the requirements that it names.",
         code="no-resolution",
     )
+
+
+def passed_over(project: Project, chosen: Version, bound: SpecifierSet) -> str | None:
+    """A line of talk where a newer version than the chosen one would do, but for the target; else None."""
+    if project.found is None:
+        return None
+    newer = [
+        out
+        for out in project.found.excluded
+        if out.version > chosen
+        and out.version not in project.offers
+        and out.reason in (Reason.MISFIT, Reason.PYTHON, Reason.SOURCE)
+        and (not out.version.is_prerelease or chosen.is_prerelease)
+        and bound.contains(out.version, prereleases=True)
+    ]
+    return f"{project.name} {chosen} is locked, as the newer {_nearest(newer)}" if newer else None
 
 
 def _blamed(project: Project, failure: Failure) -> bool:

@@ -11,6 +11,7 @@ import html
 import json
 import re
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -93,11 +94,15 @@ class LocalIndex:
         except InvalidVersion:
             return _NOT_FOUND
         except BaseException as exc:  # noqa: BLE001 (carried over to the caller's thread, which raises it)
-            with self._guard:
-                self.fault = self.fault or exc
-            self.failed.set()
+            self.fail(exc)
             return HTTPStatus.BAD_GATEWAY, "text/plain", str(exc).encode()
         return _NOT_FOUND
+
+    def fail(self, fault: BaseException) -> None:
+        """Keep the first fault, and tell whoever waits on `failed`."""
+        with self._guard:
+            self.fault = self.fault or fault
+        self.failed.set()
 
     def _page(self, name: str, accept: str) -> tuple[HTTPStatus, str, bytes]:
         with self._guard:
@@ -147,6 +152,12 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False  # a resolver that is gone may leave connections open
     request_queue_size = 128
     index: LocalIndex
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 (the base class's signature)
+        """Keep what broke a connection to ourselves when it is only that the resolver left."""
+        exc = sys.exception()
+        if exc is not None and not isinstance(exc, (ConnectionError, TimeoutError)):
+            self.index.fail(exc)
 
 
 class _Handler(BaseHTTPRequestHandler):

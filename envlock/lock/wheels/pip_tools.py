@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Mapping
 from importlib import metadata
@@ -22,7 +21,7 @@ _FEW = 4
 
 
 class PipTools:
-    """`pip-compile`, without any configuration. `host` is the interpreter that envlock itself runs on."""
+    """`pip-compile`, without any configuration. `host` is the interpreter that has pip-tools: envlock's own."""
 
     name = "pip-tools"
 
@@ -49,7 +48,7 @@ class PipTools:
         requirements, constraints, answer = write_question(question)
         # -v, as pip's reasons are said at that level only.
         command = [
-            *(sys.executable, "-m", "piptools", "compile", str(requirements), "--output-file", str(answer)),
+            *(str(self._host.path), "-m", "piptools", "compile", str(requirements), "--output-file", str(answer)),
             *("--constraint", str(constraints), "--index-url", question.index_url, "--resolver", "backtracking"),
             *("--no-config", "--no-header", "--no-annotate", "--strip-extras", "--allow-unsafe", "-v"),
             *("--no-emit-index-url", "--no-emit-trusted-host", "--no-emit-options", "--no-color"),

@@ -90,7 +90,7 @@ class WheelResolver:
     """Resolves requests over the user's indexes and the spec's.
 
     `indexes` are the user's own places in their order, `spec_indexes` the [[index]] entries. `python` is the
-    interpreter that pip-tools and builds from source run on.
+    interpreter that builds from source run on.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class WheelResolver:
     def _resolver(self, name: str) -> Resolver:
         makers: dict[str, Callable[[], Resolver]] = {
             "uv": lambda: Uv(self._environ, python=self._python),
-            "pip-tools": lambda: PipTools(self._environ, self._host),
+            "pip-tools": lambda: PipTools(self._environ, ask_interpreter(Path(sys.executable), self._environ)),
         }
         if name not in makers:
             raise FaultyInput(
