@@ -69,9 +69,9 @@ def _require_version(version: object, origin: str) -> None:
     if number == LOCK_VERSION:
         return
     if number > LOCK_VERSION:
-        hint = "It was written by a newer envlock: install that, or lock again with this one."
+        hint = "It was written by a newer envlock: install that, or write it anew: envlock lock --upgrade."
     else:
-        hint = "Run envlock lock to write it anew."
+        hint = "Restore it from version control, or write it anew: envlock lock --upgrade."
     told = "has no version" if version is None else f"is of format version {version!r}"
     raise FaultyInput(f"{origin} {told}; this envlock reads version {LOCK_VERSION}", hint=hint, code="lock-version")
 
@@ -79,6 +79,6 @@ def _require_version(version: object, origin: str) -> None:
 def _faulty(origin: str, faults: list[str]) -> FaultyInput:
     return FaultyInput(
         "\n".join(f"{origin}: {fault}" for fault in faults),
-        hint="Locks are not edited by hand: restore it from version control, or run envlock lock to write it anew.",
+        hint="It was edited by hand: restore it from version control, or write it anew: envlock lock --upgrade.",
         code="lock-faulty",
     )
