@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -39,21 +40,28 @@ def engine(folder: Path) -> Iterator[str]:
 
 
 def _answering(url: str) -> str | None:
+    if url.startswith("unix://") and not _listens(url.removeprefix("unix://")):
+        return None
     try:
         client = docker.DockerClient(base_url=url, timeout=5)
-        client.ping()
     except (DockerException, OSError):
         return None
     client.close()
     return url
 
 
+def _listens(path: str) -> bool:
+    """Whether something accepts connections there; the client would leak a socket finding that out."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
+
+
 def _private_engine(folder: Path) -> Iterator[str]:
-    socket = folder / "docker.sock"
+    address = folder / "docker.sock"
     log = folder / "dockerd.log"
     command = [
         "dockerd",
-        f"--host=unix://{socket}",
+        f"--host=unix://{address}",
         f"--data-root={folder / 'data'}",
         f"--exec-root={folder / 'exec'}",
         f"--pidfile={folder / 'docker.pid'}",
@@ -64,11 +72,11 @@ def _private_engine(folder: Path) -> Iterator[str]:
         daemon = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + _START_LIMIT
-        while _answering(f"unix://{socket}") is None:
+        while _answering(f"unix://{address}") is None:
             if daemon.poll() is not None or time.monotonic() > deadline:
                 raise EngineUnavailableError(f"dockerd did not start: {log.read_text()[-800:]}")
             time.sleep(0.2)
-        yield f"unix://{socket}"
+        yield f"unix://{address}"
     finally:
         daemon.terminate()
         daemon.wait(timeout=60)

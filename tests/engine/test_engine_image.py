@@ -158,7 +158,8 @@ def test_testcontainers_starts_it_like_any_image(
     loaded: tuple[docker.DockerClient, str], docker_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-    container = DockerContainer(loaded[1], docker_client_kw={"base_url": docker_url})
+    monkeypatch.setenv("DOCKER_HOST", docker_url)
+    container = DockerContainer(loaded[1])
     with container.with_command("sleep 60").with_kwargs(network_mode="none") as running:
         status, output = running.exec(["python", "train.py"])
     assert (status, output) == (0, b"training\n")
