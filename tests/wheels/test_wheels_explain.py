@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from wheels_kit import PLACE, TARGET, index_file
 
 from envlock.errors import Unsatisfiable
 from envlock.fetch.model import IndexFile
 from envlock.lock.wheels.catalogue import Project
-from envlock.lock.wheels.explain import Failure, no_resolution
+from envlock.lock.wheels.explain import Failure, no_resolution, passed_over
 from envlock.lock.wheels.offers import Rules, sort_out
 from envlock.lock.wheels.tags import Fit
 
@@ -88,6 +89,24 @@ def test_versions_that_were_kept_back_for_several_reasons_are_counted() -> None:
         assert count in fault.message
     for advice in ("pre-release", "yanked", "another version"):
         assert advice in fault.hint
+
+
+def test_what_would_fit_and_is_kept_back_goes_before_what_does_not_fit() -> None:
+    files = ("tool-2.0-cp313-cp313-manylinux_2_17_x86_64.whl", "tool-2.0-cp312-cp312-manylinux_2_17_x86_64.whl")
+    shown = project("tool", *(index_file(file, yanked="broken") for file in files), "tool-1.0-py3-none-any.whl")
+    assert f"{files[0]} was yanked (broken)" in told("tool>=2", shown, tool=">=2").message
+    assert passed_over(shown, Version("1.0"), SpecifierSet()) is None
+
+
+def test_a_newer_version_is_spoken_of_only_where_the_target_is_why() -> None:
+    shown = project(
+        "tool", "tool-1.0-py3-none-any.whl", "tool-3.0-cp312-cp312-win32.whl", "tool-2.0-py3-none-any.whl"
+    )
+    assert passed_over(shown, Version("2.0"), SpecifierSet()) == (
+        "tool 2.0 is locked, as the newer tool-3.0-cp312-cp312-win32.whl is for Windows"
+    )
+    assert passed_over(shown, Version("1.0"), SpecifierSet()) is None
+    assert passed_over(shown, Version("2.0"), SpecifierSet("<3")) is None
 
 
 def test_a_name_that_is_nowhere_is_told_with_where_it_was_sought() -> None:

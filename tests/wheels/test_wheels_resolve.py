@@ -136,10 +136,12 @@ def test_constraints_hold_and_are_decided_for_the_target(resolver: str, packages
 def test_a_source_only_package_is_refused_with_the_line_to_add(resolver: str, packages: Path, tmp_path: Path) -> None:
     make_sdist(packages, "jieba", "0.42", backend_source("jieba", "0.42"))
     with Upstream(packages) as index:
-        told = fault(tmp_path, index.url, "app", "jieba", resolver=resolver, allow_sdist=frozenset({"other"}))
+        make_sdist(packages, "pathtools", "0.1", backend_source("pathtools", "0.1"))
+        wanted = ("app", "jieba", "pathtools")
+        told = fault(tmp_path, index.url, *wanted, resolver=resolver, allow_sdist=frozenset({"other"}))
     assert isinstance(told, Unsatisfiable)
     assert told.code == "no-resolution"
-    assert 'allow-sdist = ["jieba", "other"]' in told.hint
+    assert 'allow-sdist = ["jieba", "other", "pathtools"]' in told.hint
 
 
 @both

@@ -103,13 +103,17 @@ def _remarks(catalogue: Catalogue, consultation: Consultation, chosen: Mapping[s
 
 
 def _failure(resolver: Resolver, said: NoAnswer, catalogue: Catalogue, consultation: Consultation) -> Failure:
+    # pip stops at the first project that it cannot have: look at all, so that one run tells of all.
+    bounds = _bounds(consultation)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(catalogue.project, bounds))
     return Failure(
         resolver=resolver.name,
         words=said.words,
         projects=catalogue.asked,
         target=catalogue.fit.target,
         allowed=consultation.allowed,
-        bounds=_bounds(consultation),
+        bounds=bounds,
         indexes=consultation.indexes,
     )
 

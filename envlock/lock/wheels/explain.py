@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from envlock.errors import Unsatisfiable
 from envlock.lock.wheels.catalogue import Project
-from envlock.lock.wheels.offers import Excluded, Reason
+from envlock.lock.wheels.offers import Excluded, Offers, Reason
 from envlock.lock.wheels.target import Target
 
 __all__ = ["Failure", "no_resolution", "passed_over"]
@@ -27,6 +27,7 @@ _TOGETHER = {
     Reason.PYTHON: "made for other versions of Python",
     Reason.MISFIT: "made for other platforms, interpreters or C libraries",
 }
+_OF_TARGET = (Reason.MISFIT, Reason.PYTHON, Reason.SOURCE)
 _OTHER_TARGET = "Ask for another version, or choose a suite in [base] (and python in [env]) that it is made for."
 _ADVICE = {
     Reason.NEWER: "Move exclude-newer in [python] to a later time.",
@@ -76,16 +77,14 @@ def no_resolution(failure: Failure) -> Unsatisfiable:
 
 def passed_over(project: Project, chosen: Version, bound: SpecifierSet) -> str | None:
     """A line of talk where a newer version than the chosen one would do, but for the target; else None."""
-    if project.found is None:
+    if project.found is None or any(version > chosen and bound.contains(version) for version in project.offers):
         return None
     newer = [
         out
-        for out in project.found.excluded
+        for out in _decisive(project.found)
         if out.version > chosen
-        and out.version not in project.offers
-        and out.reason in (Reason.MISFIT, Reason.PYTHON, Reason.SOURCE)
-        and (not out.version.is_prerelease or chosen.is_prerelease)
-        and bound.contains(out.version, prereleases=True)
+        and out.reason in _OF_TARGET
+        and bound.contains(out.version, prereleases=chosen.is_prerelease)
     ]
     return f"{project.name} {chosen} is locked, as the newer {_nearest(newer)}" if newer else None
 
@@ -121,7 +120,7 @@ def _relevant(project: Project, failure: Failure) -> tuple[Excluded, ...]:
     """
     if project.found is None:
         return ()
-    hidden = [out for out in project.found.excluded if out.version not in project.offers]
+    hidden = [out for out in _decisive(project.found) if out.version not in project.offers]
     bound = failure.bounds.get(project.name, SpecifierSet())
     offered = [version for version in project.offers if bound.contains(version, prereleases=True)]
     if not offered:
@@ -145,14 +144,21 @@ def _notes(project: Project, failure: Failure) -> Iterable[str]:
     counts = {reason: len({out.version for out in relevant if out.reason is reason}) for reason in Reason}
     kinds = [f"{count} {_TOGETHER[reason]}" for reason, count in counts.items() if count]
     if len(kinds) > 1:
-        yield f"Of {name} were left out, in versions: {'; '.join(kinds)} ({failure.target})."
+        yield f"Versions of {name} that were left out: {'; '.join(kinds)}."
 
 
-def _nearest(relevant: Sequence[Excluded]) -> str:
-    """Of the newest version, the files that came nearest to being offered, and why they were not."""
-    newest = max(out.version for out in relevant)
-    nearness = max(out.nearness for out in relevant if out.version == newest)
-    near = [out for out in relevant if (out.version, out.nearness) == (newest, nearness)]
+def _decisive(found: Offers) -> tuple[Excluded, ...]:
+    """Of each version the files that came nearest to being offered: the others would not have helped."""
+    nearest: dict[Version, int] = {}
+    for out in found.excluded:
+        nearest[out.version] = max(out.nearness, nearest.get(out.version, 0))
+    return tuple(out for out in found.excluded if out.nearness == nearest[out.version])
+
+
+def _nearest(decisive: Sequence[Excluded]) -> str:
+    """The newest version's files and why they were not offered."""
+    newest = max(out.version for out in decisive)
+    near = [out for out in decisive if out.version == newest]
     words = sorted({out.words for out in near}, key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
     same = all(text.startswith("is for ") for text in words)
     told = "is for " + ", ".join(text.removeprefix("is for ") for text in words) if same else ", ".join(words)

@@ -14,11 +14,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envlock.fetch.model import IndexFile, IndexUrl
-from envlock.lock.wheels.tags import Fit
+from envlock.lock.wheels.tags import Fit, Nearness
 
 __all__ = ["Excluded", "Offer", "Offers", "Reason", "Rules", "is_sdist", "sort_out"]
 
 _SDIST = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.(?:tar\.gz|tgz|tar\.bz2|tar\.xz|zip)")
+_FITS = max(Nearness) + 1  # nearer than any that does not fit
 _BUILD = re.compile(r"(\d+)(.*)")
 
 
@@ -57,13 +58,13 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluded:
-    """A file that is not offered, and why; `words` follow "it"."""
+    """A file that is not offered, and why; `words` follow "it". The nearest of a version's is the one to tell of."""
 
     version: Version
     file: str
     reason: Reason
     words: str
-    nearness: int = 0
+    nearness: int = _FITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ class _Judge:
         file = each.file
         if file.requires_python and not self._python_fits(file.requires_python):
             words = f"wants Python {file.requires_python}"
-            return self._out(each, Reason.PYTHON, words)
+            return self._out(each, Reason.PYTHON, words, Nearness.INTERPRETER)
         if each.tags is not None and self._fit.rank(each.tags) is None:
             misfit = self._fit.misfit(each.tags)
             return self._out(each, Reason.MISFIT, misfit.words, misfit.nearness)
@@ -153,7 +154,7 @@ class _Judge:
             return self._out(each, Reason.PRERELEASE, "is a pre-release")
         return None
 
-    def _out(self, each: _Named, reason: Reason, words: str, nearness: int = 0) -> Excluded:
+    def _out(self, each: _Named, reason: Reason, words: str, nearness: int = _FITS) -> Excluded:
         return Excluded(version=each.version, file=each.file.file, reason=reason, words=words, nearness=nearness)
 
     def _python_fits(self, text: str) -> bool:
