@@ -243,7 +243,7 @@ def loads(text: str, origin: str) -> Manifest:
     if not isinstance(values, dict) or "version" not in values:
         raise FaultyInput(f"{origin} is not a manifest of envlock", hint=_HINT, code="manifest-faulty")
     version = values.pop("version")
-    if version != MANIFEST_VERSION:
+    if type(version) is not int or version != MANIFEST_VERSION:
         raise FaultyInput(
             f"{origin} has version {version!r}; this envlock reads version {MANIFEST_VERSION}",
             hint="Use the version of envlock that wrote it, or a newer one than this.",

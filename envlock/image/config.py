@@ -15,7 +15,7 @@ from envlock.image.settings import ENTRYPOINT, MANIFEST_PATH, access_of
 __all__ = ["FinishedLayer", "command_line", "image_config", "rfc3339"]
 
 _NAMESPACE = "org.envlock"
-_PORTS = {"ssh": "22/tcp", "jupyter": "8888/tcp"}
+_JUPYTER_PORT = "8888/tcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,16 @@ def _runtime(plan: ImagePlan, lock: Digest) -> dict[str, object]:
         "WorkingDir": str(image.workdir) if image.workdir else "",
         "Entrypoint": list(entrypoint),
         "Cmd": list(cmd),
-        "ExposedPorts": {_PORTS[name]: {} for name in access_of(plan)},
+        "ExposedPorts": {_port(name, plan): {} for name in access_of(plan)},
     }
     return values | {name: value for name, value in optional.items() if value}
+
+
+def _port(service: str, plan: ImagePlan) -> str:
+    """Where the entry point's service listens; only root may listen on 22."""
+    if service == "jupyter":
+        return _JUPYTER_PORT
+    return "22/tcp" if plan.user.uid == 0 else "2222/tcp"
 
 
 def _labels(plan: ImagePlan, lock: Digest) -> dict[str, str]:

@@ -104,14 +104,14 @@ def _dumps(layer: CachedLayer) -> bytes:
 def _loads(data: bytes) -> CachedLayer:
     held: dict[str, Any] = json.loads(data)
     return CachedLayer(
-        key=Digest.parse(held["key"]),
+        key=Digest.parse(str(held["key"])),
         blob=LayerBlob(
-            digest=Digest.parse(held["digest"]),
+            digest=Digest.parse(str(held["digest"])),
             size=held["size"],
-            diff_id=Digest.parse(held["diff_id"]),
+            diff_id=Digest.parse(str(held["diff_id"])),
             unpacked=held["unpacked"],
         ),
-        members=Digest.parse(held["members"]),
+        members=Digest.parse(str(held["members"])),
         overwritten=tuple(
             Overwritten(path=path, kept=kept, lost=lost, same=same) for path, kept, lost, same in held["overwritten"]
         ),

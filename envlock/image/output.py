@@ -63,14 +63,14 @@ def told(target: Path) -> Iterator[None]:
 
 
 def lay(source: Path, target: Path) -> None:
-    """Have a file's bytes at `target`, without copying them where the disk can share them."""
-    try:
-        with source.open("rb") as opened, target.open("xb") as out:
+    """Have a file's bytes at `target`, where nothing is yet, without copying them if the disk can share them."""
+    with source.open("rb") as opened, target.open("xb") as out:
+        try:
             fcntl.ioctl(out.fileno(), _FICLONE, opened.fileno())
-    except OSError:
-        target.unlink(missing_ok=True)
-    else:
-        return
+        except OSError:  # most file systems cannot
+            target.unlink()
+        else:
+            return
     try:
         target.hardlink_to(source)
     except OSError as exc:
