@@ -10,6 +10,8 @@ import pytest
 from dockerd import EngineUnavailableError, engine
 from programs import ProgramMissingError, require
 
+pytest_plugins = ["suite_places"]  # fixtures of tests/debian_lock: one conftest alone, or mypy finds two of a name
+
 
 @pytest.fixture(scope="session")
 def docker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from conftest import NOW, Place
 from signed_archive import put, stanza
+from suite_places import NOW, Place
 
 from envlock.errors import EnvlockError, FaultyInput, MachineLacks, Unsatisfiable
 from envlock.fetch.http import Http, HttpSettings
