@@ -52,7 +52,7 @@ def fit(
     progress.say(f"{_told(first)} ({request.platform}): looking for what fits")
     found = [attempt for way in run.ways(first) if (attempt := run.tighten(way)) is not None]
     if not found:
-        raise contract_unmet(run.tried, spec, request.platform)
+        raise contract_unmet(run.tried, spec, request.platform, refusals=run.refusals)
     best = max(found, key=_torch_version)
     concessions = tuple(_concessions(first, best))
     for concession in concessions:
@@ -68,6 +68,7 @@ class _Run:
     spec: EnvSpec
     resolve: Resolve
     tried: list[Attempt] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)  # what the resolver said where it found nothing
     resolver: tuple[str, str] = ("", "")  # name and version
 
     def attempt(
@@ -123,7 +124,8 @@ class _Run:
         except Unsatisfiable as exc:
             if exc.code != "no-resolution":
                 raise
-            return None  # nothing is left under these limits; `contract_unmet` tells what came near
+            self.refusals.append(exc.message)
+            return None
 
     def fitted(self, attempt: Attempt, concessions: tuple[Concession, ...]) -> Fitted:
         """The end of it."""

@@ -20,6 +20,7 @@ from envlock.spec.model import EnvSpec, Requirement
 __all__ = ["Choice", "contract_unmet", "nearest_choices"]
 
 _SHOWN = 2
+_OTHERS = "does not go with the other requirements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +37,17 @@ class Choice:
         return f"{self.title}: {'; '.join(self.words)}"
 
 
-def contract_unmet(attempts: Sequence[Attempt], spec: EnvSpec, platform: Platform) -> Unsatisfiable:
-    """The fault to raise where no attempt met the target: code "contract-unmet"."""
+def contract_unmet(
+    attempts: Sequence[Attempt], spec: EnvSpec, platform: Platform, *, refusals: Sequence[str] = ()
+) -> Unsatisfiable:
+    """The fault to raise where no attempt met the target: code "contract-unmet".
+
+    `refusals` are what the resolver said where limits left nothing; the first is told where it explains a choice.
+    """
     choices = nearest_choices(attempts, spec, platform)
     lines = "\n".join(f"  {choice}" for choice in choices)
+    if refusals and any(_OTHERS in words for choice in choices for words in choice.words):
+        lines = f"{lines}\nWithin the target's limits, {refusals[0]}"
     return Unsatisfiable(
         f"nothing that fits both the requirements and the target ({describe_target(spec.target)}) was found for "
         f"{platform}; the nearest:\n{lines}",
@@ -105,7 +113,7 @@ def _excluded(build: TorchBuild, spec: EnvSpec) -> str:
     ]
     if origins:
         return f"would run on the target, but is excluded by {' and '.join(origins)}"
-    return "would run on the target, but does not go with the other requirements"
+    return f"would run on the target, but {_OTHERS}"
 
 
 def _excludes(requirement: Requirement, version: Version) -> bool:

@@ -73,8 +73,6 @@ class Table:
     def end(self) -> None:
         """All keys have been taken: what is left over is unknown."""
         for key in self._values:
-            if key in self._known:
-                continue
             meant = difflib.get_close_matches(key, self._known, n=1)
             self.fault(key, "is not a key of a lock" + (f" (is {meant[0]} meant?)" if meant else ""))
 

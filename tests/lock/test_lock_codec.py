@@ -201,6 +201,21 @@ def test_a_git_url_may_name_its_user() -> None:
     assert loads(text, "x").wheels[0].built_from == source
 
 
+@pytest.mark.parametrize(
+    ("line", "instead", "words"),
+    [
+        ('resolver = "uv"', 'resolver = "poetry"', "made-by.resolver is 'poetry', not uv or pip-tools"),
+        ('spec = "sha256:', 'spec = "md5:', "not sha256:<64 hex digits>"),
+        ('platforms = ["linux/amd64"]', "platforms = []", "platforms is empty"),
+        ('platforms = ["linux/amd64"]', 'platforms = ["linux/amd64", "linux/amd64"]', "has 'linux/amd64' twice"),
+        ('platforms = ["linux/amd64"]', 'platforms = ["linux/x86"]', "has an element 0 that is 'linux/x86', not"),
+        ('python = "3.13"', 'python = "3"', "python is '3', not a version such as 3.13"),
+    ],
+)
+def test_the_head_is_read_strictly(line: str, instead: str, words: str) -> None:
+    assert words in fault(dumps(lock()).replace(line, instead, 1)).message
+
+
 def test_one_package_twice_is_a_fault_unless_platforms_part_it() -> None:
     twice = lock(wheel("a", "1.0"), wheel("a", "2.0"))
     assert "wheel[1] is a for linux/amd64 again, after wheel[0]" in faults_of(twice)

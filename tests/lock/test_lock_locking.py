@@ -138,6 +138,7 @@ def test_a_requirement_in_the_way_is_named() -> None:
 def test_a_requirement_in_the_way_by_its_dependencies_is_told_of_too() -> None:
     error = unmet(target(driver="535", requirements=("torch", "torchvision==0.30.0")))
     assert "torch 2.10.0 with CUDA 12.8: would run on the target, but does not go with" in error.message
+    assert "Within the target's limits, no way" in error.message
 
 
 def test_companions_of_torch_follow_it() -> None:
@@ -179,6 +180,11 @@ def test_the_cpu_gets_a_torch_without_cuda() -> None:
     made = run(with_index(target(cuda="cpu")), stock=Stock(TORCH, {"own": OWN}))
     assert versions(made)["torch"] == "2.13.0+cpu"
     assert made.contract_for(Platform.AMD64).cuda is None
+
+
+def test_gpus_are_no_matter_where_the_cpu_is_asked_for() -> None:
+    made = run(with_index(target(cuda="cpu", gpus=("9.0",))), stock=Stock(TORCH, {"own": OWN}))
+    assert versions(made)["torch"] == "2.13.0+cpu"
 
 
 def test_without_an_index_for_the_cpu_the_lines_to_add_are_told() -> None:

@@ -193,6 +193,12 @@ def test_derived_files_are_compared() -> None:
     )
 
 
+def test_a_requirement_that_cannot_be_decided_is_left_to_locking() -> None:
+    wanted = spec("six", 'peft ; extra == "x"', "not a requirement")
+    (line,) = check(changed(wanted), made_for(spec("six")))
+    assert line.startswith("envlock.toml is not the one that was locked")
+
+
 def test_an_edited_lock_is_told() -> None:
     wanted = spec("six")
     made = made_for(wanted)
