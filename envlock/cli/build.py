@@ -59,7 +59,7 @@ def build(
     """Build SPEC's image from its lock: an OCI layout in DIR/image, and DIR/manifest.json."""
     talk = terminal(context)
     built = build_files(
-        World.here(talk.folder),
+        World.here(talk.start),
         ImageRequest(
             folder=spec,
             lock_folder=lock_dir,

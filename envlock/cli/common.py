@@ -22,7 +22,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class Terminal:
     """How the user wants to be talked to: data goes to stdout, talk to stderr."""
 
-    folder: Path = Path()
+    start: Path = Path()
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
@@ -59,7 +59,7 @@ def _invocation(context: click.Context) -> Invocation:
 def common_options(command: _Command) -> _Command:
     """Give a command (or the whole program) the options that all have."""
     for option in (
-        click.option("-C", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Start in DIR."),
+        click.option("-C", "start", type=click.Path(path_type=Path), metavar="DIR", help="Start in DIR."),
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout."),
         click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
         click.option("-v", "--verbose", is_flag=True, help="Say what led to an error, too."),

@@ -24,5 +24,5 @@ def init(context: click.Context, folder: Path, name: str | None) -> None:
     The driver is this machine's where it has one, the requirements are requirements.txt where it is there.
     """
     talk = terminal(context)
-    path = write_starter(World.here(talk.folder), folder, name)
+    path = write_starter(World.here(talk.start), folder, name)
     talk.data({"file": str(path)}, f"wrote {path}; look it over, then: envlock lock {folder}")

@@ -40,7 +40,7 @@ def lock(
 ) -> None:
     """Resolve SPEC (a folder with envlock.toml) into lockfiles/NAME.lock, keeping the pins that are there."""
     talk = terminal(context)
-    world = World.here(talk.folder)
+    world = World.here(talk.start)
     request = LockRequest(
         folder=spec,
         lock_folder=lock_dir,
