@@ -65,35 +65,45 @@ def _environment(spec: EnvSpec, lock: Lock) -> Iterator[str]:
 
 
 def _requirements(spec: EnvSpec, lock: Lock) -> Iterator[str]:
-    for platform in _common(spec, lock):
+    """What requirements, constraints and indexes have against the wheels; what holds for all platforms once."""
+    platforms = _common(spec, lock)
+    found: dict[str, list[Platform]] = {}
+    asked: dict[Platform, frozenset[str]] = {}
+    for platform in platforms:
         wheels = {wheel.name: wheel for wheel in lock.wheels_for(platform)}
-        where = f" for {platform}" if len(lock.platforms) > 1 else ""
-        asked = list(_holding(requirements_with_access(spec), lock, platform))
-        for requirement, parsed in asked:
-            yield from _unmet(requirement, parsed, wheels.get(canonicalize_name(parsed.name)), where)
-        for constraint, parsed in _holding(spec.python.constraints, lock, platform):
-            wheel = wheels.get(canonicalize_name(parsed.name))
-            if wheel is not None:
-                yield from _unmet(constraint, parsed, wheel, where)
-        names = {canonicalize_name(parsed.name) for _, parsed in asked}
-        for wheel in wheels.values():
-            # A wheel that both platforms have is one entry, which says that one of them asks for it.
-            if wheel.requested and wheel.name not in names and wheel.platforms == (platform,):
-                yield f"{wheel.name} {wheel.version} is locked as asked for{where}, and is not asked for any more"
-            yield from _misplaced(spec, wheel)
+        requirements = list(_holding(requirements_with_access(spec), lock, platform))
+        constraints = list(_holding(spec.python.constraints, lock, platform))
+        asked[platform] = frozenset(canonicalize_name(parsed.name) for _, parsed in requirements)
+        lines = [*_unmet(requirements, wheels), *_violated(constraints, wheels)]
+        for line in dict.fromkeys(lines):
+            found.setdefault(line, []).append(platform)
+    for line, where in found.items():
+        yield line if len(where) == len(platforms) else f"{line} ({', '.join(where)})"
+    for wheel in lock.wheels:
+        if wheel.requested and not any(wheel.name in asked.get(platform, ()) for platform in wheel.platforms):
+            yield f"{wheel.name} {wheel.version} is locked as asked for, and is not asked for any more"
+        yield from _misplaced(spec, wheel)
 
 
-def _unmet(requirement: Requirement, parsed: Pep508, wheel: LockedWheel | None, where: str) -> Iterator[str]:
-    if wheel is None:
-        yield f"{requirement.origin}: {requirement.text} is not locked{where}"
-    elif parsed.url is not None:
-        place = wheel.direct_url or wheel.path
-        if place is None:
-            yield f"{requirement.origin}: {_plain(parsed.url)}, and {wheel.file} of an index is locked{where}"
-        elif wheel.path is None and _plain(parsed.url) != _plain(place):
-            yield f"{requirement.origin}: {_plain(parsed.url)}, and {_plain(place)} is locked{where}"
-    elif not parsed.specifier.contains(Version(wheel.version), prereleases=True):
-        yield f"{requirement.origin}: {requirement.text}, and {wheel.name} {wheel.version} is locked{where}"
+def _unmet(requirements: Iterable[tuple[Requirement, Pep508]], wheels: Mapping[str, LockedWheel]) -> Iterator[str]:
+    for requirement, parsed in requirements:
+        wheel = wheels.get(canonicalize_name(parsed.name))
+        if wheel is None:
+            yield f"{requirement.origin}: {requirement.text} is not locked"
+        elif parsed.url is None:
+            yield from _violated([(requirement, parsed)], wheels)
+        elif wheel.direct_url is None and wheel.path is None:
+            yield f"{requirement.origin}: {_plain(parsed.url)}, and {wheel.file} of an index is locked"
+        elif wheel.direct_url is not None and _plain(parsed.url) != _plain(wheel.direct_url):
+            yield f"{requirement.origin}: {_plain(parsed.url)}, and {_plain(wheel.direct_url)} is locked"
+
+
+def _violated(requirements: Iterable[tuple[Requirement, Pep508]], wheels: Mapping[str, LockedWheel]) -> Iterator[str]:
+    """The specifiers that the locked version does not meet."""
+    for requirement, parsed in requirements:
+        wheel = wheels.get(canonicalize_name(parsed.name))
+        if wheel is not None and not parsed.specifier.contains(Version(wheel.version), prereleases=True):
+            yield f"{requirement.origin}: {requirement.text}, and {wheel.name} {wheel.version} is locked"
 
 
 def _plain(url: str) -> str:

@@ -87,7 +87,15 @@ def test_only_the_platform_that_differs_is_named() -> None:
     made = made_for(spec("six", platforms=BOTH))
     wanted = changed(spec('six>=2 ; platform_machine == "aarch64"', "six", platforms=BOTH))
     (line,) = check(wanted, made)
-    assert line.endswith("and six 1.17.0 is locked for linux/arm64")
+    assert line.endswith("and six 1.17.0 is locked (linux/arm64)")
+
+
+def test_what_differs_on_all_platforms_is_told_once() -> None:
+    made = made_for(spec("six", "peft", platforms=BOTH))
+    assert check(changed(spec("six>=2", platforms=BOTH)), made) == (
+        "envlock.toml: python.requirements[0]: six>=2, and six 1.17.0 is locked",
+        "peft 0.20.0 is locked as asked for, and is not asked for any more",
+    )
 
 
 @pytest.mark.parametrize(
