@@ -78,10 +78,14 @@ class _Kept:
         return tuple(item for item in known if item.package not in self.upgrade.packages)
 
     def alone(self, platform: Platform) -> Mapping[str, str]:
-        """The indexes of the spec that pinned wheels came from, so that they are looked for there again."""
-        if not self.same_spec:
+        """The indexes of the spec that pinned wheels came from, so that they are looked for there again.
+
+        What comes from one index goes together: where some of it is let go, all of it is looked for freely.
+        """
+        if not self.same_spec or self.previous is None:
             return {}
-        names = {index.name for index in self.spec.indexes}
+        let_go = {wheel.index for wheel in self.previous.wheels if wheel.name in self.upgrade.packages}
+        names = {index.name for index in self.spec.indexes} - let_go
         bound = {name for index in self.spec.indexes for name in index.packages}
         wheels = self.wheels(platform)
         return {wheel.name: wheel.index for wheel in wheels if wheel.index in names and wheel.name not in bound}
@@ -236,10 +240,11 @@ def _tell(spec: EnvSpec, fitted: Sequence[Fitted], progress: Progress) -> None:
         torch = next((wheel for wheel in one.wheels if wheel.name == "torch"), None)
         if torch is not None and contract.cuda is None and spec.target.cuda != "cpu":
             progress.say(f"torch {torch.version} for {contract.platform} is built without CUDA: it runs on the CPU")
-        elif torch is not None and not contract.architectures_known:
+        elif not contract.architectures_known:
+            title = f"torch {torch.version}" if torch is not None else f"a set of wheels with CUDA {contract.cuda}"
             progress.say(
-                f"which GPUs torch {torch.version} for {contract.platform} has code for is not known to this "
-                "envlock, so GPUs are not judged"
+                f"which GPUs {title} for {contract.platform} has code for is not known to this envlock, "
+                "so GPUs are not judged"
             )
 
 

@@ -144,7 +144,8 @@ def _base(spec: EnvSpec, lock: Lock) -> Iterator[str]:
     # A package that another one provides is locked under that one's name, with the reason of what was asked for.
     reasons = set(present.values())
     for name, reason in wanted.items():
-        if name not in present and (reason not in reasons or lock.spec != spec.digest):
+        changed = reason == "spec" and lock.spec != spec.digest
+        if name not in present and (reason not in reasons or changed):
             yield f"base: {name} is asked for ({reason}), and is not locked"
     for name, why in present.items():
         if why == "spec" and name not in wanted and lock.spec != spec.digest:

@@ -169,6 +169,18 @@ def test_another_index_of_the_spec_is_taken_where_it_has_a_newer_torch_that_fits
     assert dumps(again) == dumps(made)
 
 
+def test_upgrading_one_of_an_indexs_packages_frees_the_others() -> None:
+    """Versions that only the other index has would stand in the way of a torch that is looked for everywhere."""
+    wanted = with_index(target(driver="535", requirements=("torch", "torchvision")))
+    made = run(wanted, stock=Stock(TORCH, {"own": OWN}))
+    newer = {**OWN, "torch": {**OWN["torch"], "2.14.2+cu126": ["nvidia-cuda-runtime-cu12==12.6.77"]}}
+    newer["torchvision"] = {**OWN["torchvision"], "0.29.2+cu126": ["torch==2.14.2"]}
+    again = run(wanted, made, stock=Stock(TORCH, {"own": newer}), upgrade=["torch", "torchvision"])
+    assert (versions(again)["torch"], versions(again)["torchvision"]) == ("2.14.2+cu126", "0.29.2+cu126")
+    one = run(wanted, made, stock=Stock(TORCH, {"own": newer}), upgrade=["torch"])
+    assert versions(one)["torch"] in {"2.14.1+cu126", "2.14.2+cu126"}
+
+
 def test_another_index_is_left_alone_where_it_is_for_other_packages_or_has_no_torch() -> None:
     wanted = target(driver="535")
     stock = Stock(TORCH, {"own": {"torch": {}}})
@@ -347,6 +359,14 @@ def test_triton_brings_a_compiler_and_says_so() -> None:
     )
 
 
+def test_opencv_brings_the_systems_libraries_unless_it_is_headless() -> None:
+    stock = Stock({"opencv-python": {"5.0": []}, "opencv-python-headless": {"5.0": []}})
+    with_windows = run(spec("opencv-python"), stock=stock)
+    assert {deb.name: deb.requested for deb in with_windows.base.debs}["libgl1"] == "opencv"
+    without = run(spec("opencv-python-headless"), stock=stock)
+    assert "libgl1" not in {deb.name for deb in without.base.debs}
+
+
 def test_what_the_spec_has_already_is_not_said_to_be_added() -> None:
     said: list[str] = []
     named = replace(spec("triton"), base=BaseSpec(packages=("gcc", "libc6-dev")))
@@ -383,6 +403,8 @@ def test_torch_without_cuda_and_unknown_architectures_are_said() -> None:
     run(target(driver="580", gpus=("7.0",)), stock=Stock(releases), said=said)
     assert any("torch 2.10.0+cpu for linux/amd64 is built without CUDA" in line for line in said)
     assert any("GPUs torch 98.0 for linux/amd64 has code for is not known" in line for line in said)
+    run(target(gpus=("7.0",), requirements=("cuda-toolkit",)), stock=Stock(releases), said=said)
+    assert any("GPUs a set of wheels with CUDA 13.2 for linux/amd64" in line for line in said)
 
 
 def test_several_platforms_are_one_lock() -> None:
