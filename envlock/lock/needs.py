@@ -15,6 +15,7 @@ __all__ = ["ALWAYS", "Need", "base_packages", "needs_of_wheels", "requirements_w
 
 ALWAYS: Mapping[str, str] = {
     "python3": "python",
+    "apt": "packages",  # a later `apt-get install` works, as on any Debian; it brings the archive's keys too
     "ca-certificates": "tls",
     "libstdc++6": "wheels",  # every manylinux policy leaves libstdc++ to the system
 }

@@ -93,7 +93,7 @@ def contract(platform: Platform = Platform.AMD64, **changes: Any) -> HostContrac
 
 
 def base(*debs: LockedDeb) -> LockedBase:
-    own = (deb("libc6", "2.41-12"), deb("libstdc++6"), deb("python3", "3.13.5-1"), deb("ca-certificates"))
+    own = (deb("apt"), deb("libc6", "2.41-12"), deb("libstdc++6"), deb("python3", "3.13.5-1"), deb("ca-certificates"))
     every = sorted((*own, *debs), key=lambda item: (item.name, item.version, item.pool))
     return LockedBase(suite="trixie", python="3.13.5", glibc="2.41", debs=tuple(every))
 

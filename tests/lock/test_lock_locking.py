@@ -102,9 +102,10 @@ def test_triton_brings_a_compiler_and_says_so() -> None:
     said: list[str] = []
     made = run(target(driver="580"), said=said)
     reasons = {deb.name: deb.requested for deb in made.base.debs}
-    assert [name for name, reason in reasons.items() if reason == "triton"] == ["gcc", "libc6-dev", "python3-dev"]
+    assert [name for name, reason in reasons.items() if reason == "triton"] == ["gcc", "libc6-dev", "libpython3-dev"]
     assert (
-        "triton compiles its kernels' launchers at run time: added gcc, libc6-dev and python3-dev to the base" in said
+        "triton compiles its kernels' launchers at run time: added gcc, libc6-dev and libpython3-dev to the base"
+        in said
     )
 
 
@@ -121,7 +122,7 @@ def test_what_the_spec_has_already_is_not_said_to_be_added() -> None:
     named = replace(spec("triton"), base=BaseSpec(packages=("gcc", "libc6-dev")))
     made = run(named, said=said)
     assert {deb.name: deb.requested for deb in made.base.debs}["gcc"] == "spec"
-    assert "triton compiles its kernels' launchers at run time: added python3-dev to the base" in said
+    assert "triton compiles its kernels' launchers at run time: added libpython3-dev to the base" in said
 
 
 def test_ways_in_bring_what_they_need() -> None:
@@ -134,7 +135,7 @@ def test_ways_in_bring_what_they_need() -> None:
 
 def test_every_base_can_run_python_and_reach_tls() -> None:
     made = run(spec())
-    assert {"python3", "ca-certificates", "libstdc++6"} <= {deb.name for deb in made.base.debs}
+    assert {"apt", "python3", "ca-certificates", "libstdc++6"} <= {deb.name for deb in made.base.debs}
     assert (made.base.python, made.base.glibc, made.wheels) == ("3.13.5", "2.41", ())
 
 
