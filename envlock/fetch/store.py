@@ -56,6 +56,15 @@ class Store:
         whole = found == size if size is not None else found > 0 or digest == _EMPTY
         return path if whole else None
 
+    def verify(self, digest: Digest, size: int | None = None) -> Path | None:
+        """As `find`, but by reading all of it: a blob that a disk or a program has changed is removed, and None."""
+        path = self.find(digest, size)
+        if path is None or Digest.of_file(path) == digest:
+            return path
+        with self.writing(0):
+            path.unlink(missing_ok=True)
+        return None
+
     def adopt(self, file: Path, expected: Digest, *, verified: bool = False, keep: bool = False) -> Path:
         """Take a file in under its digest: moved there, or copied when it lies on another disk or with `keep`.
 

@@ -190,7 +190,7 @@ def _finish(
     text = manifest.dumps(describe(plan, rows, _clashes(overwritten), lock=lock))
     recipe = files_recipe(plan, manifest=text, lock=request.lock_text)
     job = LayerJob(recipe=recipe, store=services.store.root, files=())
-    there = cache.find(recipe.key) is not None
+    there = cache.find(recipe.key, verify=True) is not None
     top, _ = build_layer(job, lambda: False)
     checked = check_image(
         [*contents, _contents(recipe, top, cache)],

@@ -49,13 +49,17 @@ class LayerCache:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def find(self, key: Digest) -> CachedLayer | None:
-        """The layer of this recipe, if its record, its bytes and its list of members are all there."""
+    def find(self, key: Digest, *, verify: bool = False) -> CachedLayer | None:
+        """The layer of this recipe, if its record, its bytes and its list of members are all there.
+
+        With `verify` they are read and hashed; what is damaged is removed and not found.
+        """
         try:
             layer = _loads(self._record(key).read_bytes())
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        whole = self._store.find(layer.blob.digest, layer.blob.size) and self._store.find(layer.members)
+        find = self._store.verify if verify else self._store.find
+        whole = find(layer.blob.digest, layer.blob.size) and find(layer.members)
         return layer if whole and layer.key == key else None
 
     def path(self, layer: CachedLayer) -> Path:

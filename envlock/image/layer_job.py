@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envlock.digest import Digest
-from envlock.errors import MachineLacks
+from envlock.errors import FaultyInput, MachineLacks
 from envlock.fetch.store import Store
 from envlock.image.layer_cache import CachedLayer, LayerCache
 from envlock.image.layer_parts import Merge, deb_file, layer_parts
@@ -60,7 +60,11 @@ def build_layer(job: LayerJob, cancelled: Callable[[], bool]) -> tuple[CachedLay
     store = Store(job.store)
     cache = LayerCache(store)
     key = job.recipe.key
-    with cache.building(key, cancelled=cancelled), ExitStack() as stack:
+    with (
+        _telling_damage(store, (path for _, path in job.files)),
+        cache.building(key, cancelled=cancelled),
+        ExitStack() as stack,
+    ):
         found = cache.find(key)
         if found is not None:
             return found, True
@@ -84,9 +88,32 @@ def build_layer(job: LayerJob, cancelled: Callable[[], bool]) -> tuple[CachedLay
 
 def unpack_interpreter(job: RootJob) -> None:
     """Unpack the base's Python, unless another process has done so."""
-    with Store(job.store).locked(f"root-{job.root.name}"):
+    store = Store(job.store)
+    with _telling_damage(store, (deb.path for deb in job.debs)), store.locked(f"root-{job.root.name}"):
         if not job.root.is_dir():
-            unpack_root(interpreter_debs(job.debs), job.root)
+            with store.temporary() as scratch:  # which is swept, should this process be killed
+                unpack_root(interpreter_debs(job.debs), scratch / "root")
+                job.root.parent.mkdir(parents=True, exist_ok=True)
+                (scratch / "root").rename(job.root)
+
+
+@contextmanager
+def _telling_damage(store: Store, blobs: Iterable[Path]) -> Iterator[None]:
+    """Around work on blobs of the store: a fault that is the store's, not the publisher's, is told as such.
+
+    Damaged blobs are removed, so that the next run fetches them again.
+    """
+    try:
+        yield
+    except FaultyInput as fault:
+        named = {Digest(path.name) for path in blobs if path == store.path(Digest(path.name))}
+        if len([digest for digest in named if store.verify(digest)]) == len(named):
+            raise
+        raise MachineLacks(
+            f"{fault.message}; the store's copy was damaged, and is removed",
+            hint="Run it again: what was removed is fetched anew. If it recurs, look after the disk.",
+            code="store-damaged",
+        ) from fault
 
 
 def _compiler(job: LayerJob, stack: ExitStack) -> Compiler | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +35,11 @@ class MadeLayers:
 def make_layers(
     recipes: Sequence[Recipe], lock: Lock, *, supply: Supply, machine: str, workers: int, progress: Progress
 ) -> MadeLayers:
-    """Have every recipe's layer in the store; artefacts are fetched for those alone that are not there."""
-    cache = LayerCache(supply.store)
-    found = {recipe.key: layer for recipe in recipes if (layer := cache.find(recipe.key)) is not None}
+    """Have every recipe's layer in the store; artefacts are fetched for those alone that are not there.
+
+    A layer that was there is hashed before it is used: a disk or a program may have changed it since it was made.
+    """
+    found = _found(recipes, LayerCache(supply.store), workers)
     missing = [recipe for recipe in recipes if recipe.key not in found]
     if not missing:
         return MadeLayers(layers=found, reused=frozenset(found))
@@ -62,6 +65,12 @@ def make_layers(
         bytes_fetched=report.bytes_fetched,
         fetch_seconds=report.seconds,
     )
+
+
+def _found(recipes: Sequence[Recipe], cache: LayerCache, workers: int) -> dict[Digest, CachedLayer]:
+    with ThreadPoolExecutor(workers) as threads:  # hashing lets other threads run
+        layers = threads.map(lambda recipe: (recipe.key, cache.find(recipe.key, verify=True)), recipes)
+        return {key: layer for key, layer in layers if layer is not None}
 
 
 def _compiling(missing: Sequence[Recipe], lock: Lock, roots: Path, machine: str) -> Compiling | None:

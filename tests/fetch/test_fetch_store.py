@@ -102,6 +102,17 @@ def test_a_blob_of_another_size_is_as_good_as_absent_and_can_be_put_again(tmp_pa
     assert store.find(DIGEST, len(DATA)) == path
 
 
+def test_a_blob_that_was_changed_is_found_out_by_reading_it_and_removed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.put(DATA)
+    assert store.verify(DIGEST, len(DATA)) == store.path(DIGEST)
+    store.path(DIGEST).chmod(0o644)
+    store.path(DIGEST).write_bytes(DATA[::-1])
+    assert store.find(DIGEST, len(DATA)) is not None
+    assert store.verify(DIGEST, len(DATA)) is None
+    assert not store.path(DIGEST).exists()
+
+
 def test_an_empty_blob_is_found_only_if_it_should_be_empty(tmp_path: Path) -> None:
     store = Store(tmp_path)
     path = store.path(DIGEST)

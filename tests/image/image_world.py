@@ -105,6 +105,15 @@ def python_deb() -> bytes:
     return deb_bytes(f"python{PYTHON}-minimal", FULL, files)
 
 
+def flip(path: Path) -> None:
+    """Change one byte amid a file of the store, as a disk may: neither its size nor its rights."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    path.chmod(0o644)
+    path.write_bytes(data)
+    path.chmod(0o444)
+
+
 @dataclass
 class Fetched:
     """A fetcher that serves from memory, counts, and can be told to fail on a label."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import jsonschema
 import pytest
-from image_world import FULL, PYTHON, World, data_spec, deb_bytes, locked_wheel, spec_of, wheel_bytes
+from image_world import FULL, PYTHON, World, data_spec, deb_bytes, flip, locked_wheel, spec_of, wheel_bytes
 
 from envlock import manifest
 from envlock.digest import Digest
@@ -95,6 +95,30 @@ def test_a_cached_layer_needs_no_artefact(tmp_path: Path) -> None:
         "small wheels, 1 of 1",
         "mount points, settings, manifest and lock",
     ]
+
+
+def test_a_layer_that_was_changed_in_the_store_never_reaches_an_image(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    first = world.build()
+    for layer in first.platforms[0].layers:
+        flip(world.store.path(layer.digest))
+    again = world.build()
+    assert again.digest == first.digest
+    assert not any(layer.reused for layer in again.platforms[0].layers)
+    assert all(Digest.of_file(blob(again, layer.digest)) == layer.digest for layer in again.platforms[0].layers)
+
+
+@pytest.mark.parametrize("kind", ["wheels", "debs"])
+def test_an_artefact_that_was_changed_in_the_store_is_removed_and_fetched_again(tmp_path: Path, kind: str) -> None:
+    world = World(tmp_path)
+    data = next(iter(getattr(world, kind).values()))
+    path = world.store.path(world.store.put(data))
+    flip(path)
+    with pytest.raises(MachineLacks) as damaged:
+        world.build()
+    assert damaged.value.code == "store-damaged"
+    assert not path.exists()
+    assert world.build().digest == World(tmp_path / "other").build().digest
 
 
 def test_modules_have_bytecode_of_the_locked_python(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from image_world import flip
 
 from envlock.digest import Digest
 from envlock.errors import FaultyInput, MachineLacks
@@ -84,6 +85,18 @@ def test_what_is_not_whole_is_not_found_and_built_again(tmp_path: Path, part: st
     assert LayerCache(store).find(RECIPE.key) is None
     again, there = build_layer(job(store), never)
     assert (again, there) == (layer, False)
+
+
+@pytest.mark.parametrize("part", ["blob", "members"])
+def test_a_layer_that_the_disk_changed_is_found_out_and_removed(tmp_path: Path, part: str) -> None:
+    store = Store(tmp_path)
+    layer, _ = build_layer(job(store), never)
+    path = store.path(layer.blob.digest if part == "blob" else layer.members)
+    flip(path)
+    assert LayerCache(store).find(RECIPE.key, verify=True) is None
+    assert not path.exists()
+    assert build_layer(job(store), never) == (layer, False)
+    assert LayerCache(store).find(RECIPE.key, verify=True) == layer
 
 
 def test_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
