@@ -26,6 +26,10 @@ MODULES = [
     for number, source in enumerate(
         [
             "",
+            "def f():\n    class C:\n        pass\n",
+            "x = 1\ndef f(a):\n    class C:\n        y = a\n    return C, 'f.<locals>.C', ('f.<locals>.C', 'g')\n",
+            "def f(a): return a in {'one', 'two'}\ndef g(a): return a in {'two', 'one'}\ndef h(one, two): pass\n",
+            "one, two = 1, 2\ndef f(a): return a in {'one', 'two'}\n",
             "x = {'a', 'b', 'c', 'name', 'other'}\ndef f(name, other): return name in {'a', 'b', 'c', 'zz'}\n",
             "class A:\n    '''A doc'''\n    name = 'name'\n    def f(self, *, other=(1, 'a', b'a')): return self.f\n",
             "def f():\n    def g(x=('a', ('b', 'c'))):\n        return lambda: x\n    return g\nname = 'A doc'\n",

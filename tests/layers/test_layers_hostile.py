@@ -340,7 +340,7 @@ def test_a_wheel_with_any_byte_changed_is_refused_or_read_as_zipfile_reads_it(tm
     raw = zip_bytes(whole.members())
     random = Random(20)  # noqa: S311 (the same changes each time)
     taken = 0
-    for _ in range(1500):
+    for _ in range(700):
         at = random.randrange(len(raw))
         mutant = raw[:at] + bytes([raw[at] ^ (1 << random.randrange(8))]) + raw[at + 1 :]
         install = whole.install(tmp_path, mutant)
@@ -354,4 +354,4 @@ def test_a_wheel_with_any_byte_changed_is_refused_or_read_as_zipfile_reads_it(tm
             files = layer.files()
             assert {f"{SITE}/{name}": oracle.read(name) for name in kept}.items() <= files.items()
             assert len(files) == len(kept) + 3  # RECORD, INSTALLER, run
-    assert 0 < taken < 400  # times, versions and attributes of entries do not matter
+    assert 0 < taken < 200  # times, versions and attributes of entries do not matter

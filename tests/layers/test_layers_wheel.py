@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import struct
 import zlib
 from dataclasses import replace
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from installer.scripts import Script
 from reading import Layer, layer_of
-from wheels_in_code import SCHEME, SITE, Member, WheelKit, record_row, zip_bytes
+from wheels_in_code import SCHEME, SITE, Member, WheelKit, record, record_row, zip_bytes
 
 from envlock.errors import FaultyInput
 from envlock.image.layers.wheel import Scheme, WheelInstall, prefix_entries, wheel_entries, wheel_paths
@@ -94,6 +96,23 @@ def test_record_lists_every_file_with_its_hash_sorted(tmp_path: Path) -> None:
     assert ",".join(record_row("sample-1.0.dist-info/INSTALLER", b"envlock\n")) in rows
     assert "sample-1.0.dist-info/RECORD,," in rows
     assert len(rows) == len(layer.modes())
+
+
+def test_hashes_of_every_strength_and_spelling_are_taken_and_written_as_the_standard_says(tmp_path: Path) -> None:
+    digests = {name: hashlib.new(name, TEXT).digest() for name in ("sha256", "sha384", "sha512")}
+    spelt = {name: base64.urlsafe_b64encode(digest).decode() for name, digest in digests.items()}
+    files = {f"{name}{kind}.py": TEXT for name in digests for kind in ("", "padded", "hex")}
+    honest = WheelKit(files=files)
+    rows = {row[0]: row for row in (record_row(str(member.name), member.data) for member in honest.members()[:-1])}
+    for name, digest in digests.items():
+        rows[f"{name}.py"][1] = f"{name}={spelt[name].rstrip('=')}"
+        rows[f"{name}padded.py"][1:] = f"{name}={spelt[name]}", ""
+        rows[f"{name}hex.py"][1] = f"{name}={digest.hex()}"
+    layer = installed(replace(honest, record=record(rows.values())).write(tmp_path))
+    written = {row.split(",")[0]: row.split(",")[1:] for row in records(layer, honest)}
+    assert {tuple(written[path]) for path in files} == {
+        (f"{name}={spelt[name].rstrip('=')}", str(len(TEXT))) for name in digests
+    }
 
 
 def test_the_installers_own_files_are_made_anew(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import configparser
 import csv
+import hashlib
 import io
+import re
 from dataclasses import dataclass
 
 from installer.utils import parse_entrypoints, parse_metadata_file
@@ -20,6 +23,7 @@ __all__ = ["EntryPoint", "WheelMetadata", "find_dist_info", "read_entry_points",
 _LIMIT = 1 << 24
 _RECORD_LIMIT = 1 << 27
 _ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})  # "sha256 or better", says the wheel standard
+_HEX = re.compile(r"[0-9a-f]+")
 _SIGNATURES = frozenset({"RECORD.jws", "RECORD.p7s"})
 
 
@@ -159,4 +163,11 @@ def _promise(archive: WheelZip, path: str, row: list[str]) -> Promise:
         raise faulty(archive.file, path, f"gives {name!r} no hash that is sha256 or better: {hash_!r}")
     if size and not (size.isascii() and size.isdigit()):
         raise faulty(archive.file, path, f"gives {name!r} a size that is no number: {size!r}")
-    return Promise(algorithm=algorithm, value=value.rstrip("="), size=int(size) if size else None)
+    return Promise(algorithm=algorithm, value=_base64(value, algorithm), size=int(size) if size else None)
+
+
+def _base64(value: str, algorithm: str) -> str:
+    """A hash as the wheel standard writes it. An honest wheel was seen (gmsh) that writes it in hexadecimal."""
+    if len(value) == 2 * hashlib.new(algorithm).digest_size and _HEX.fullmatch(value):
+        value = base64.urlsafe_b64encode(bytes.fromhex(value)).decode()
+    return value.rstrip("=")
