@@ -13,7 +13,7 @@ import click
 from envlock.cli.console import choose_progress
 from envlock.progress import Progress
 
-__all__ = ["Invocation", "Terminal", "common_options", "terminal"]
+__all__ = ["Invocation", "Terminal", "as_json", "common_options", "terminal"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ class Terminal:
     def data(self, values: Mapping[str, object], text: str) -> None:
         """Print a command's result: the values with --json, else the text."""
         if self.as_json:
-            click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+            click.echo(as_json(values))
         elif text and not self.quiet:
             click.echo(text)
 
@@ -45,6 +45,11 @@ class Invocation:
     """The one cell that outlives click's contexts, so that an error is told as the user asked to be talked to."""
 
     terminal: Terminal = field(default_factory=Terminal)
+
+
+def as_json(values: Mapping[str, object]) -> str:
+    """Values as JSON in ASCII, which is the same JSON whatever the terminal's encoding is."""
+    return json.dumps(values, indent=2)
 
 
 def terminal(context: click.Context) -> Terminal:

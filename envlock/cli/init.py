@@ -8,7 +8,7 @@ import click
 
 from envlock.cli.common import common_options, terminal
 from envlock.wiring.starter import write_starter
-from envlock.wiring.world import World
+from envlock.wiring.world import World, told_path
 
 __all__ = ["init"]
 
@@ -25,4 +25,4 @@ def init(context: click.Context, folder: Path, name: str | None) -> None:
     """
     talk = terminal(context)
     path = write_starter(World.here(talk.start), folder, name)
-    talk.data({"file": str(path)}, f"wrote {path}; look it over, then: envlock lock {folder}")
+    talk.data({"file": str(path)}, f"wrote {path}; look it over, then: envlock lock {told_path(folder)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import sys
 import traceback
@@ -11,10 +11,10 @@ import click
 
 from envlock import __version__
 from envlock.cli.build import build
-from envlock.cli.common import Invocation, Terminal, common_options
+from envlock.cli.common import Invocation, Terminal, as_json, common_options
 from envlock.cli.init import init
 from envlock.cli.lock import lock
-from envlock.errors import EnvlockError
+from envlock.errors import EnvlockError, MachineLacks
 
 __all__ = ["main"]
 
@@ -41,11 +41,18 @@ envlock.add_command(build)
 def main() -> None:
     """Run the command line and leave with its exit status."""
     invocation = Invocation()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # neither closed nor a test's
+            stream.reconfigure(errors="backslashreplace")  # file names may hold what the terminal cannot show
     try:
         status = _run(sys.argv[1:], invocation)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at exit
+        _forget_stdout()
         status = 0
+    except OSError as exc:  # stdout itself takes nothing
+        _forget_stdout()
+        click.echo(f"{click.style('error', fg='red')}: {_refused(exc).message}", err=True)
+        status = MachineLacks.status
     except Exception:  # noqa: BLE001 (the outermost frame: a fault of ours is told as one)
         click.echo(traceback.format_exc(), err=True, nl=False)
         click.echo("error: this is a fault in envlock itself; please report it with the lines above", err=True)
@@ -59,6 +66,13 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
     except EnvlockError as error:
         _tell(error, invocation.terminal)
         return error.status
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        if invocation.terminal.verbose:
+            click.echo(traceback.format_exc(), err=True, nl=False)
+        _tell(_refused(exc), invocation.terminal)
+        return MachineLacks.status
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as error:
@@ -70,10 +84,26 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
     return 0
 
 
+def _refused(exc: OSError) -> MachineLacks:
+    """What the operating system refused, where nobody nearer to it could say more."""
+    names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
+    return MachineLacks(
+        f"{names or 'the system'}: {exc.strerror or exc}",
+        hint="look after rights, room and length of the name there; -v shows what was being done",
+        code="system-refused",
+    )
+
+
+def _forget_stdout() -> None:
+    """Have nothing left to write to a stdout that takes nothing, or the interpreter complains at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _tell(error: EnvlockError, told: Terminal) -> None:
     if told.as_json:
         values = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        click.echo(as_json(values))
     click.echo(f"{click.style('error', fg='red')}: {error.message}", err=True)
     if error.hint:
         click.echo(f"{click.style('hint', fg='cyan')}: {error.hint}", err=True)

@@ -32,7 +32,7 @@ class Document:
 def read_document(data: bytes, file: str) -> Document:
     """Parse TOML; raise FaultyInput (code "spec-faulty") with file and line where the syntax is wrong."""
     try:
-        text = data.decode().replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")  # some editors begin a file with a mark
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         tell([f"{file}:{line}: byte {data[error.start]:#x} is not UTF-8; save the file as UTF-8 instead"])

@@ -15,7 +15,17 @@ from envlock.spec.table import Node, Table
 from envlock.spec.urls import url_or_folder, web_url
 from envlock.spec.values import boolean, choice, distinct, list_of, matching, project_name, shown, text
 
-__all__ = ["SUITES", "EnvHead", "read_access", "read_base", "read_env", "read_index", "read_source", "read_target"]
+__all__ = [
+    "SUITES",
+    "EnvHead",
+    "read_access",
+    "read_base",
+    "read_env",
+    "read_index",
+    "read_source",
+    "read_target",
+    "usable_name",
+]
 
 # The Debian suites that a base can be made of, and the Python of each.
 SUITES: Mapping[str, str] = {"bookworm": "3.11", "trixie": "3.13"}
@@ -50,6 +60,11 @@ class EnvHead:
     name: str
     python: str
     platforms: tuple[Platform, ...]
+
+
+def usable_name(word: str) -> str:
+    """The word, if an environment can be called that; else raise Wrong."""
+    return _NAME(Node(word, ("env", "name"), Faults("", {})))
 
 
 def read_env(table: Table, suite: str) -> EnvHead:

@@ -24,7 +24,7 @@ from envlock.spec.model import EnvSpec
 from envlock.spec.reader import read_spec
 from envlock.wiring.lock_files import lock_files, read_text
 from envlock.wiring.services import Services, Sources, open_services
-from envlock.wiring.world import World
+from envlock.wiring.world import World, told_path
 
 __all__ = ["ImageRequest", "build"]
 
@@ -82,7 +82,9 @@ def build(world: World, request: ImageRequest, progress: Progress) -> BuiltImage
     lock, text = files.read(), read_text(files.lock)
     if lock is None or text is None:
         raise Difference(
-            f"there is no lock at {files.lock}", hint=f"make it: envlock lock {request.folder}", code="no-lock"
+            f"there is no lock at {files.lock}",
+            hint=f"make it: envlock lock {told_path(request.folder)}",
+            code="no-lock",
         )
     output = world.path(request.output) if request.output else world.cwd / _OUTPUT / spec.name
     outputs = Outputs(

@@ -21,7 +21,7 @@ from envlock.spec.model import EnvSpec
 from envlock.spec.reader import read_spec
 from envlock.wiring.lock_files import LockFiles, lock_files, read_text, write_whole
 from envlock.wiring.services import Sources, open_services
-from envlock.wiring.world import World
+from envlock.wiring.world import World, told_path
 
 __all__ = ["LockRequest", "Locked", "check_lock", "lock", "try_lock"]
 
@@ -80,14 +80,16 @@ def check_lock(world: World, request: LockRequest) -> Path:
     text = read_text(files.lock)
     found = files.read()
     if text is None or found is None:
-        raise Difference(f"there is no lock at {files.lock}", hint=f"envlock lock {request.folder}", code="no-lock")
+        raise Difference(
+            f"there is no lock at {files.lock}", hint=f"envlock lock {told_path(request.folder)}", code="no-lock"
+        )
     derived = {name: read_text(files.folder / name) for name in derived_files(found)}
     differing = differences(spec, found, text=text, derived=derived)
     if differing:
         listed = "".join(f"\n  - {line}" for line in differing)
         raise Difference(
             f"{files.lock} is stale:{listed}",
-            hint=f"envlock lock {request.folder} brings it up to date and keeps the other pins",
+            hint=f"envlock lock {told_path(request.folder)} brings it up to date and keeps the other pins",
             code="stale-lock",
         )
     return files.lock

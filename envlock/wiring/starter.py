@@ -2,34 +2,70 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from envlock.errors import FaultyInput
+from envlock.errors import FaultyInput, MachineLacks
+from envlock.spec.faults import Wrong
+from envlock.spec.sections import usable_name
 from envlock.spec.starter import render_starter
 from envlock.wiring.world import World
 
 __all__ = ["write_starter"]
 
+_NAME_LENGTH = 100  # as much as the specification allows
+
 
 def write_starter(world: World, folder: Path, name: str | None) -> Path:
-    """Write a first envlock.toml into `folder`; one that is there already is never overwritten."""
+    """Write a first envlock.toml into `folder`; one that is there already is never overwritten.
+
+    Raise FaultyInput ("bad-name", "file-exists") or MachineLacks ("cannot-write").
+    """
     place = world.path(folder)
     file = place / "envlock.toml"
     requirements = "requirements.txt" if (place / "requirements.txt").is_file() else None
-    fallback = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-") or "env"
-    text = render_starter(name=name or fallback, driver=_driver_version(), requirements_file=requirements)
-    place.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
-        raise FaultyInput(
-            f"{file} is there already", hint="edit it, or name another folder", code="file-exists"
-        ) from None
+    chosen = _fallback_name(place) if name is None else _checked(name)
+    text = render_starter(name=chosen, driver=_driver_version(), requirements_file=requirements)
+    _write_new(file, text)
     return file
+
+
+def _checked(name: str) -> str:
+    try:
+        return usable_name(name)
+    except Wrong as wrong:
+        raise FaultyInput(f"--name: {wrong}", hint="give another --name", code="bad-name") from wrong
+
+
+def _fallback_name(place: Path) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", place.name.lower())[:_NAME_LENGTH].strip("-") or "env"
+
+
+def _write_new(file: Path, text: str) -> None:
+    """Write a file that must not be there yet, whole or not at all."""
+    taken = FaultyInput(f"{file} is there already", hint="edit it, or name another folder", code="file-exists")
+    if os.path.lexists(file):
+        raise taken
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as opened:
+            try:
+                opened.write(text)
+                opened.flush()
+            except BaseException:
+                file.unlink()
+                raise
+    except OSError as exc:
+        if file.parent.is_dir() and isinstance(exc, FileExistsError):  # another was quicker
+            raise taken from None
+        raise MachineLacks(
+            f"{file} cannot be written: {exc.strerror}",
+            hint="make room or give rights there, or name another folder",
+            code="cannot-write",
+        ) from exc
 
 
 def _driver_version() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from envlock.errors import FaultyInput
 
-__all__ = ["World"]
+__all__ = ["World", "told_path"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,11 @@ class World:
     def path(self, path: Path) -> Path:
         """A path as the user gave it, made absolute."""
         return (self.cwd / path.expanduser()).absolute()
+
+
+def told_path(path: Path) -> str:
+    """A path as a shell takes it, for commands that a user is told to run."""
+    return shlex.quote(str(path))
 
 
 def _home(environ: Mapping[str, str]) -> Path:

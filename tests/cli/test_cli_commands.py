@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -97,6 +98,52 @@ def test_init_writes_what_lock_reads(tmp_path: Path) -> None:
     again = run("init", ".", cwd=tmp_path)
     assert again.returncode == 2
     assert "is there already" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["Not A Name", "", "../x"])
+def test_init_refuses_a_name_that_lock_would_refuse(name: str, tmp_path: Path) -> None:
+    done = run("init", "new", "--name", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--name: " in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/below", "x" * 300])
+def test_init_tells_a_place_that_cannot_be_written(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("init", place, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("error: ")
+    assert Path(place).name in done.stderr
+    assert "hint: " in done.stderr
+
+
+def test_init_names_an_environment_after_any_folder(tmp_path: Path) -> None:
+    for name in ("My Project's", "y" * 99 + "-" + "z" * 99, "日本", "-"):
+        done = run("init", name, cwd=tmp_path)
+        assert done.returncode == 0
+        checked = run("lock", "--check", name, cwd=tmp_path)
+        assert "there is no lock" in checked.stderr
+        assert checked.stderr.endswith(f"hint: envlock lock {shlex.quote(name)}\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii"])
+def test_what_the_terminal_cannot_show_is_written_another_way(encoding: str, tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff\xe9") + "é日"
+    told = run("init", name, cwd=tmp_path, PYTHONIOENCODING=encoding)
+    assert (told.returncode, told.stderr) == (0, "")
+    (tmp_path / name / "envlock.toml").unlink()
+    done = run("init", name, "--json", cwd=tmp_path, PYTHONIOENCODING=encoding)
+    assert json.loads(done.stdout) == {"file": str(tmp_path / name / "envlock.toml")}
+
+
+def test_an_output_that_is_full_is_the_machines_lack(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "envlock", "--help"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 4
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_verbose_says_what_led_to_an_error(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,3 +93,9 @@ def test_what_is_no_text_is_told_with_its_line() -> None:
 
 def test_an_empty_file_is_an_empty_document() -> None:
     assert read_document(b"", "x.toml").values == {}
+
+
+def test_a_byte_order_mark_is_read_over() -> None:
+    document = read_document(codecs.BOM_UTF8 + b'[env]\r\nname = "x"\r\n', "envlock.toml")
+    assert document.values == {"env": {"name": "x"}}
+    assert document.lines["env", "name"] == 2
