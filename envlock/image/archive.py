@@ -1,15 +1,15 @@
-"""Images for `docker load`: the archive that every Docker reads, and an OCI layout at once."""
+"""Images for `docker load`: the archive that every Docker reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 from isal import igzip
 
 from envlock.errors import FaultyInput
 from envlock.image.canonical import canonical_json
-from envlock.image.layout import Bundle, Image, write_layout_members
+from envlock.image.config import FinishedLayer
+from envlock.image.layout import Bundle
 from envlock.image.output import replacing
 from envlock.image.tar_files import TarFiles
 
@@ -19,9 +19,8 @@ __all__ = ["write_docker_archive"]
 def write_docker_archive(bundle: Bundle, file: Path, *, tag: str, compression: str) -> None:
     """Write a docker-archive of the bundle's only image; the same image gives the same bytes.
 
-    With "gzip" the layers are those of the layout, byte for byte, and the archive is an OCI layout, too: engines
-    that know layouts load the image under its own digest. With "none" they are plain tars. Raise FaultyInput (code
-    "archive-one-platform") for a bundle of several platforms.
+    With "gzip" the layers are those of the layout, byte for byte; with "none" they are plain tars. Unlike Docker's own
+    archives it is no OCI layout at the same time: podman prefers the layout, and would lose the tag. Raise FaultyInput (code "archive-one-platform") for a bundle of several platforms.
     """
     if len(bundle.images) != 1:
         raise FaultyInput(
@@ -30,23 +29,25 @@ def write_docker_archive(bundle: Bundle, file: Path, *, tag: str, compression: s
             code="archive-one-platform",
         )
     image = bundle.images[0]
-    with replacing(file, Path.is_file) as part, part.open("wb") as out:
-        if compression == "gzip":
-            write_layout_members(bundle, out, extra={"manifest.json": _manifest(image, tag, plain=False)})
-        else:
-            _write_plain(bundle, image, out, tag)
+    plain = compression == "none"
+    names = [_name(layer, plain=plain) for layer in image.layers]
+    config = f"{image.config_digest.hex}.json"
+    listed = canonical_json([{"Config": config, "RepoTags": [tag], "Layers": names}])
+    with replacing(file, Path.is_file) as part, part.open("wb") as out, TarFiles(out) as tar:
+        tar.add("manifest.json", listed)
+        tar.add(config, image.config)
+        for name, layer in sorted(dict(zip(names, image.layers, strict=True)).items()):
+            _add(tar, name, layer, bundle.blob(layer.digest), plain=plain)
 
 
-def _manifest(image: Image, tag: str, *, plain: bool) -> bytes:
-    layers = [f"blobs/sha256/{(layer.diff_id if plain else layer.digest).hex}" for layer in image.layers]
-    config = f"blobs/sha256/{image.config_digest.hex}"
-    return canonical_json([{"Config": config, "RepoTags": [tag], "Layers": layers}])
+def _name(layer: FinishedLayer, *, plain: bool) -> str:
+    return f"{layer.diff_id.hex}.tar" if plain else f"{layer.digest.hex}.tar.gz"
 
 
-def _write_plain(bundle: Bundle, image: Image, out: BinaryIO, tag: str) -> None:
-    with TarFiles(out) as tar:
-        tar.add(f"blobs/sha256/{image.config_digest.hex}", image.config)
-        tar.add("manifest.json", _manifest(image, tag, plain=True))
-        for layer in sorted({layer.diff_id: layer for layer in image.layers}.values(), key=lambda each: each.diff_id):
-            with igzip.open(bundle.blob(layer.digest), "rb") as opened:  # type: ignore[no-untyped-call] # as isal has it
-                tar.stream(f"blobs/sha256/{layer.diff_id.hex}", opened, layer.unpacked)
+def _add(tar: TarFiles, name: str, layer: FinishedLayer, blob: Path, *, plain: bool) -> None:
+    if not plain:
+        with blob.open("rb") as opened:
+            tar.stream(name, opened, layer.size)
+        return
+    with igzip.open(blob, "rb") as opened:  # type: ignore[no-untyped-call] # isal's own types leave it out
+        tar.stream(name, opened, layer.unpacked)

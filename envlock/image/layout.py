@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from envlock.digest import Digest
 from envlock.image.canonical import canonical_json
@@ -14,7 +13,7 @@ from envlock.image.output import lay, replacing
 from envlock.image.tar_files import TarFiles
 from envlock.platforms import Platform
 
-__all__ = ["Bundle", "Image", "is_layout", "write_layout", "write_layout_members", "write_layout_tar"]
+__all__ = ["Bundle", "Image", "is_layout", "write_layout", "write_layout_tar"]
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
@@ -127,17 +126,10 @@ def write_layout(bundle: Bundle, folder: Path) -> None:
 
 def write_layout_tar(bundle: Bundle, file: Path) -> None:
     """Write a tar of a layout, which skopeo and podman call oci-archive. The same bundle gives the same bytes."""
-    with replacing(file, Path.is_file) as part, part.open("wb") as out:
-        write_layout_members(bundle, out, extra={})
-
-
-def write_layout_members(bundle: Bundle, out: BinaryIO, *, extra: dict[str, bytes]) -> None:
-    """The layout's files as a tar, and `extra` ones at its root."""
-    with TarFiles(out) as tar:
-        small = {f"blobs/sha256/{digest.hex}": data for digest, data in bundle.small_blobs().items()}
-        for name, data in sorted(
-            (small | extra | {"index.json": bundle.index_json(), "oci-layout": _LAYOUT}).items()
-        ):
+    small = {f"blobs/sha256/{digest.hex}": data for digest, data in bundle.small_blobs().items()}
+    files = small | {"index.json": bundle.index_json(), "oci-layout": _LAYOUT}
+    with replacing(file, Path.is_file) as part, part.open("wb") as out, TarFiles(out) as tar:
+        for name, data in sorted(files.items()):
             tar.add(name, data)
         for layer in bundle.layers():
             with bundle.blob(layer.digest).open("rb") as opened:

@@ -33,8 +33,9 @@ LAYER_LIMIT = 90  # the usual runtime's own is 127; what is built upon an image 
 
 _MIB = 1 << 20
 _BIG = 24 * _MIB  # a wheel of this size has a layer of its own
-_WHEEL_BUCKET = 24 * _MIB
-_WHEEL_BUCKETS = 8
+# Small: compiling makes pure Python the costliest by the byte, and a bump of one wheel rebuilds its bucket.
+_WHEEL_BUCKET = 8 * _MIB
+_WHEEL_BUCKETS = 16
 _DEB_BUCKET = 16 * _MIB
 _DEB_BUCKETS = 8
 _COPIES = 8  # more copies than these share one layer

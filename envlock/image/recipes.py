@@ -30,11 +30,17 @@ __all__ = [
 _REVISIONS = {"debian": 1, "base": 1, "stdlib": 1, "venv": 1, "wheels": 1, "copy": 1, "files": 1}
 # The table of what maintainer scripts do is data that shapes layers: it counts as an input.
 _SCRIPTS = Digest.of(files("envlock.image.layers").joinpath("debian_scripts.toml").read_bytes())
+# So does the program that the locked Python compiles with.
+_COMPILER = Digest.of(files("envlock.image.layers").joinpath("bytecode_program.py").read_bytes())
 
 
 def _key(kind: str, **inputs: object) -> Digest:
     frame = {"kind": kind, "revision": _REVISIONS[kind], "format": FORMAT_VERSION, "encoder": ENCODER}
     return Digest.of(canonical_json(frame | inputs))
+
+
+def _bytecode(version: str | None) -> list[str] | None:
+    return None if version is None else [version, str(_COMPILER)]
 
 
 def _packages(debs: tuple[LockedDeb, ...]) -> list[list[str]]:
@@ -89,7 +95,7 @@ class StdlibRecipe:
     @property
     def key(self) -> Digest:
         """The recipe's identity."""
-        return _key(self.kind, debs=_packages(self.debs), bytecode=self.bytecode)
+        return _key(self.kind, debs=_packages(self.debs), bytecode=_bytecode(self.bytecode))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +152,7 @@ class WheelsRecipe:
             prefix=self.prefix,
             parents=[_row(entry) for entry in self.parents],
             python=self.python,
-            bytecode=self.bytecode,
+            bytecode=_bytecode(self.bytecode),
         )
 
 

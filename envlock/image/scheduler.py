@@ -1,4 +1,4 @@
-"""Which layer is built when: each as soon as its artefacts are there, the biggest first."""
+"""Which layer is built when: each as soon as its artefacts are there, the longest first."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from envlock.progress import Task
 
 __all__ = ["Compiling", "Scheduler", "artefacts_of", "compiles"]
 
+_MODULES = 16 << 20  # bytes of a wheel that are less than this are mostly Python
 _SLICE = 0.5  # seconds; a wait without end cannot be interrupted everywhere
 
 
@@ -55,13 +56,25 @@ def compiles(recipe: Recipe) -> bool:
     return isinstance(recipe, (StdlibRecipe, WheelsRecipe)) and recipe.bytecode is not None
 
 
+def _cost(recipe: Recipe) -> int:
+    """How long a layer takes, to order layers by: bytes, weighed by what was measured for their kind.
+
+    A big wheel is mostly copied. Packages are unpacked, small wheels are mostly modules to compile.
+    """
+    size = sum(each.size for each in artefacts_of(recipe))
+    if isinstance(recipe, WheelsRecipe):
+        is_mostly_modules = size < len(recipe.wheels) * _MODULES
+        return size * (30 if is_mostly_modules and compiles(recipe) else 2)
+    return size * (10 if isinstance(recipe, (DebianRecipe, StdlibRecipe)) else 1)
+
+
 @dataclass(slots=True)
 class _Waiting:
-    """A layer that is not begun: what it still lacks, and how big it will be."""
+    """A layer that is not begun: what it still lacks, and how long it will take, in no particular unit."""
 
     recipe: Recipe
     lacks: set[Digest]
-    size: int
+    cost: int
 
 
 class Scheduler:
@@ -85,7 +98,7 @@ class Scheduler:
         self._changed = threading.Condition(threading.RLock())
         self._files: dict[Digest, Path] = {}
         self._waiting = [self._wait_for(recipe) for recipe in recipes]
-        self._heap: list[tuple[int, int]] = []  # (-size, number) of layers that lack nothing
+        self._heap: list[tuple[int, int]] = []  # (-cost, number) of layers that lack nothing
         self._running = 0
         self._left = len(recipes)
         self._root_lacks = {deb.sha256 for deb in compiling.debs} if compiling else set()
@@ -95,14 +108,14 @@ class Scheduler:
 
     def _wait_for(self, recipe: Recipe) -> _Waiting:
         artefacts = artefacts_of(recipe)
-        return _Waiting(recipe, {each.sha256 for each in artefacts}, sum(each.size for each in artefacts))
+        return _Waiting(recipe, {each.sha256 for each in artefacts}, _cost(recipe))
 
     def begin(self) -> None:
         """Start what needs no artefacts."""
         with self._changed:
             for number, waiting in enumerate(self._waiting):
                 if not waiting.lacks:
-                    heapq.heappush(self._heap, (-waiting.size, number))
+                    heapq.heappush(self._heap, (-waiting.cost, number))
             self._dispatch()
 
     def ready(self, digest: Digest, path: Path) -> None:
@@ -116,7 +129,7 @@ class Scheduler:
                 if digest in waiting.lacks:
                     waiting.lacks.discard(digest)
                     if not waiting.lacks:
-                        heapq.heappush(self._heap, (-waiting.size, number))
+                        heapq.heappush(self._heap, (-waiting.cost, number))
             self._dispatch()
 
     def wait(self) -> dict[Digest, tuple[CachedLayer, bool]]:

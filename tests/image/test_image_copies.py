@@ -98,11 +98,12 @@ def test_version_control_bytecode_and_environments_are_left_out(code: Path) -> N
 
 
 def test_what_this_build_writes_is_left_out(code: Path) -> None:
-    (code / "dist").mkdir()
-    (code / "dist" / "x").write_text("x")
-    (code / "image.tar").write_text("x")
+    (code / "out" / "small" / "image").mkdir(parents=True)
+    (code / "out" / "small" / "image" / "x").write_text("x")
+    (code / "pkg" / "image.tar").write_text("x")
+    (code / ".image.tar.envlock-part").write_text("x")
     copy = CopySpec(source=code, to=PurePosixPath("/work"))
-    outputs = [code / "dist", code / "image.tar"]
+    outputs = [code / "out" / "small" / "image", code / "pkg" / "image.tar"]
     (tree,) = read_copies([copy], code.parent, ENVIRON, outputs=outputs)
     assert paths(tree) == ["pkg", "pkg/__init__.py", "run.sh", "train.py"]
 

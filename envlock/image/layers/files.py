@@ -23,7 +23,7 @@ from envlock.spec.model import CopySpec
 __all__ = ["copied_entries", "read_copies", "read_copy"]
 
 # Never part of an environment: version control's own files and what Python makes by itself.
-_NEVER = (".git", "__pycache__/", "*.py[co]", ".DS_Store")
+_NEVER = (".git", "__pycache__/", "*.py[co]", ".DS_Store", ".*.envlock-part", ".*.envlock-old")
 _BLOCK = 1 << 20
 
 
@@ -139,10 +139,17 @@ class _Walk:
                 if reason := self._foreign(child):
                     self.notes.append(f"{inner} is {reason}, and was left out")
                     continue
+                held = tuple(self._folder(child, inner)) if self._leads_to_output(child) else None
+                if held is not None and all(file.is_directory for file in held):
+                    continue  # it is there for the outputs only, and the first build did not see it
                 yield CopiedFile(path=inner, mode=0o755)
-                yield from self._folder(child, inner)
+                yield from self._folder(child, inner) if held is None else held
             elif not self._patterns.match_file(inner) and child.resolve() not in self._outputs:
                 yield from self._leaf(child, inner)
+
+    def _leads_to_output(self, folder: Path) -> bool:
+        real = folder.resolve()
+        return any(output.is_relative_to(real) for output in self._outputs)
 
     def _foreign(self, folder: Path) -> str | None:
         """Why a folder is no part of the user's code, if it is none."""
