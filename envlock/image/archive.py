@@ -9,6 +9,7 @@ from isal import igzip
 from envlock.errors import FaultyInput
 from envlock.image.canonical import canonical_json
 from envlock.image.config import FinishedLayer
+from envlock.image.destinations import is_image_tar
 from envlock.image.layout import Bundle
 from envlock.image.output import replacing
 from envlock.image.tar_files import TarFiles
@@ -19,8 +20,9 @@ __all__ = ["write_docker_archive"]
 def write_docker_archive(bundle: Bundle, file: Path, *, tag: str, compression: str) -> None:
     """Write a docker-archive of the bundle's only image; the same image gives the same bytes.
 
-    With "gzip" the layers are those of the layout, byte for byte; with "none" they are plain tars. Unlike Docker's own
-    archives it is no OCI layout at the same time: podman prefers the layout, and would lose the tag. Raise FaultyInput (code "archive-one-platform") for a bundle of several platforms.
+    With "gzip" the layers are those of the layout, byte for byte; with "none" they are plain tars. Unlike Docker's
+    own archives it is no OCI layout at the same time: podman prefers the layout, and would lose the tag. Raise
+    FaultyInput (code "archive-one-platform") for a bundle of several platforms.
     """
     if len(bundle.images) != 1:
         raise FaultyInput(
@@ -33,7 +35,7 @@ def write_docker_archive(bundle: Bundle, file: Path, *, tag: str, compression: s
     names = [_name(layer, plain=plain) for layer in image.layers]
     config = f"{image.config_digest.hex}.json"
     listed = canonical_json([{"Config": config, "RepoTags": [tag], "Layers": names}])
-    with replacing(file, Path.is_file) as part, part.open("wb") as out, TarFiles(out) as tar:
+    with replacing(file, is_image_tar) as part, part.open("wb") as out, TarFiles(out) as tar:
         tar.add("manifest.json", listed)
         tar.add(config, image.config)
         for name, layer in sorted(dict(zip(names, image.layers, strict=True)).items()):

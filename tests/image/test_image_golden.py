@@ -73,12 +73,12 @@ def recipes(folder: Path, wheel: bytes, deb: bytes) -> dict[str, Recipe]:
 @pytest.mark.parametrize(
     ("kind", "digest"),
     [
-        ("debian", "?"),
-        ("base", "?"),
-        ("venv", "?"),
-        ("wheels", "?"),
-        ("copy", "?"),
-        ("files", "?"),
+        ("debian", "59176b9dff9c9ec4d06695959c60a3dbaf96264097fefaafe7dc3efe706ac7fb"),
+        ("base", "02982f31c2de13a48e619cdb1a28ede01005b6f50bab793fb5e102ed181e57b4"),
+        ("venv", "b9001c4a11cc757c29d975b3feeb5966bc6502a333d9bdc43619ab744c85679a"),
+        ("wheels", "24da63b76fbdaf4c71a0283b9b7615aaf8fea28e83ec90c340730176f4f6f35b"),
+        ("copy", "b5ae580ff3281cf28f90ef965085bae67a50bda6e1d3c442983c724947b20078"),
+        ("files", "246671e4ab45604511f25796b3e2cd62b25d0d8a926735bdb77414c5c4954217"),
     ],
 )
 def test_the_same_recipe_makes_the_same_layer_in_every_version(tmp_path: Path, kind: str, digest: str) -> None:
