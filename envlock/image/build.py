@@ -15,6 +15,7 @@ from envlock.image.built import BuiltImage, BuiltLayer, BuiltPlatform
 from envlock.image.check import LayerContents, check_image, find_overwritten
 from envlock.image.config import FinishedLayer, image_config
 from envlock.image.describe import describe
+from envlock.image.destinations import is_image_tar, is_layout, is_manifest, refuse_bad_tag, refuse_destinations
 from envlock.image.layer_cache import CachedLayer, LayerCache, Overwritten
 from envlock.image.layer_job import LayerJob, build_layer
 from envlock.image.layers.files import read_copies
@@ -51,6 +52,16 @@ class Outputs:
         if not several:
             return self.manifest
         return self.manifest.with_name(f"{self.manifest.stem}.{platform.architecture}{self.manifest.suffix}")
+
+    def judge(self, platforms: Sequence[Platform]) -> None:
+        """Raise what `refuse_destinations` and `refuse_bad_tag` raise, before work is done in vain."""
+        manifests = [self.manifest_of(platform, several=len(platforms) > 1) for platform in platforms]
+        places = [(self.layout, is_image_tar if self.as_tar else is_layout)]
+        places += [(path, is_manifest) for path in manifests]
+        if self.docker_archive is not None:
+            places.append((self.docker_archive, is_image_tar))
+            refuse_bad_tag(self.tag)
+        refuse_destinations(places)
 
     def paths(self) -> tuple[Path, ...]:
         """All that is written to."""
@@ -117,6 +128,7 @@ def build_image(request: BuildRequest, services: Services) -> BuiltImage:
     MachineLacks, before anything is written to the outputs; finished layers stay in the store.
     """
     watch = _Watch(services.clock, services.clock())
+    request.outputs.judge(request.platforms)
     refuse_mismatch(request.spec, request.lock, request.platforms)
     plans = _plans(request, services)
     watch.lap("plan")
@@ -276,7 +288,7 @@ def _write(bundle: Bundle, finished: Sequence[_Finished], request: BuildRequest,
             write_docker_archive(bundle, outputs.docker_archive, tag=outputs.tag, compression=compression)
         for each in finished:
             path = outputs.manifest_of(each.plan.platform, several=len(finished) > 1)
-            with replacing(path, Path.is_file) as part:
+            with replacing(path, is_manifest) as part:
                 part.write_text(each.manifest, encoding="utf-8")
 
 

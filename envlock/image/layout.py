@@ -9,11 +9,12 @@ from pathlib import Path
 from envlock.digest import Digest
 from envlock.image.canonical import canonical_json
 from envlock.image.config import FinishedLayer
+from envlock.image.destinations import is_image_tar, is_layout
 from envlock.image.output import lay, replacing
 from envlock.image.tar_files import TarFiles
 from envlock.platforms import Platform
 
-__all__ = ["Bundle", "Image", "is_layout", "write_layout", "write_layout_tar"]
+__all__ = ["Bundle", "Image", "write_layout", "write_layout_tar"]
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
@@ -104,13 +105,6 @@ class Bundle:
         return {"mediaType": _MANIFEST, "digest": str(image.digest), "size": size, "platform": platform}
 
 
-def is_layout(path: Path) -> bool:
-    """Whether a folder is an OCI layout, or empty."""
-    if not path.is_dir() or path.is_symlink():
-        return False
-    return (path / "oci-layout").is_file() or not any(path.iterdir())
-
-
 def write_layout(bundle: Bundle, folder: Path) -> None:
     """Write a layout folder; one that is there is replaced in one step, once the new one is complete."""
     with replacing(folder, is_layout) as part:
@@ -128,7 +122,7 @@ def write_layout_tar(bundle: Bundle, file: Path) -> None:
     """Write a tar of a layout, which skopeo and podman call oci-archive. The same bundle gives the same bytes."""
     small = {f"blobs/sha256/{digest.hex}": data for digest, data in bundle.small_blobs().items()}
     files = small | {"index.json": bundle.index_json(), "oci-layout": _LAYOUT}
-    with replacing(file, Path.is_file) as part, part.open("wb") as out, TarFiles(out) as tar:
+    with replacing(file, is_image_tar) as part, part.open("wb") as out, TarFiles(out) as tar:
         for name, data in sorted(files.items()):
             tar.add(name, data)
         for layer in bundle.layers():
