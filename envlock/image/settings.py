@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from envlock.image.directories import leading_directories
+from envlock.image.directories import directory_entry, leading_directories
 from envlock.image.environment import image_environment
 from envlock.image.layers.entries import Directory, Entry, File
 from envlock.image.plan import ImagePlan, copy_places
@@ -39,7 +39,7 @@ def access_of(plan: ImagePlan) -> tuple[str, ...]:
 
 def _entries(plan: ImagePlan, manifest: str, lock: str) -> Iterator[Entry]:
     for directory in plan.spec.data:
-        yield Directory(path=_relative(directory.path), uid=plan.user.uid, gid=plan.user.gid)
+        yield directory_entry(_relative(directory.path), plan.user, own=True)
     workdir = plan.spec.image.workdir
     if workdir is not None and not _is_made(plan, workdir):
         yield Directory(path=_relative(workdir), uid=plan.user.uid, gid=plan.user.gid)

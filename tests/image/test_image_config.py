@@ -144,6 +144,7 @@ def test_the_last_layer_holds_mount_points_of_the_user() -> None:
     assert made["data"] == Directory(path="data")
     assert made["data/a"] == Directory(path="data/a", uid=1000, gid=1000)
     assert made["root"] == Directory(path="root", mode=0o700)
+    assert entries(replace(spec, data=(data_spec("/mnt"),)))["mnt"] == Directory(path="mnt")  # the base has it
     assert list(made) == sorted(made)
 
 
