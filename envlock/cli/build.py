@@ -27,10 +27,15 @@ __all__ = ["build"]
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="[default: envlock-out/NAME here]",
+    help="Where outputs go [default: envlock-out/NAME here].",
 )
 @click.option("--oci-tar", "as_tar", is_flag=True, help="Write the layout as one tar, DIR/image.tar.")
-@click.option("--docker-archive", type=click.Path(path_type=Path), metavar="FILE", help="Also, for `docker load`.")
+@click.option(
+    "--docker-archive",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write an archive for `docker load`, too: of one platform.",
+)
 @click.option("--tag", metavar="NAME:TAG", help="The docker-archive's tag [default: envlock/NAME:latest].")
 @click.option(
     "--platform",
@@ -56,7 +61,11 @@ def build(
     workers: int | None,
     **sources: str | bool | None,
 ) -> None:
-    """Build SPEC's image from its lock: an OCI layout in DIR/image, and DIR/manifest.json."""
+    """Build the image of SPEC's lock.
+
+    SPEC is a folder with envlock.toml, or the file itself [default: here]. Makes an OCI layout in DIR/image, and
+    DIR/manifest.json.
+    """
     talk = terminal(context)
     built = build_files(
         World.here(talk.start),
@@ -78,12 +87,23 @@ def build(
 
 def _told(built: BuiltImage) -> str:
     lines = [line for platform in built.platforms for line in _platform(platform)]
-    stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in built.seconds.items())
-    lines.append(f"{human_bytes(built.bytes_downloaded)} downloaded; {stages}")
+    lines.append("; ".join([_fetched(built), *_stages(built)]))
     lines.append(f"image: {built.layout} ({built.digest})")
     if built.docker_archive:
         lines.append(f"docker load -i {built.docker_archive}   # {built.tag}")
     return "\n".join(lines)
+
+
+def _fetched(built: BuiltImage) -> str:
+    told = f"{human_bytes(built.bytes_downloaded)} downloaded"
+    return f"{told} in {built.seconds['fetch']:.1f} s" if built.bytes_downloaded else told
+
+
+def _stages(built: BuiltImage) -> list[str]:
+    """What took time worth telling; fetching is a part of making the layers."""
+    told = {stage: f"{seconds:.1f}" for stage, seconds in built.seconds.items() if stage != "fetch"}
+    worth = [f"{stage} {seconds} s" for stage, seconds in told.items() if seconds != "0.0"]
+    return [", ".join(worth)] if worth else []
 
 
 def _platform(platform: BuiltPlatform) -> list[str]:

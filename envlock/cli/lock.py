@@ -21,7 +21,11 @@ __all__ = ["lock"]
 
 @click.command()
 @spec_options
-@click.option("--check", is_flag=True, help="Only tell whether the lock is what SPEC asks for; asks no server.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only tell whether the lock is what SPEC asks for; asks no server. A stale one exits with 1.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; tell bytes, disk and the verdict on the target.")
 @click.option("--upgrade", is_flag=True, help="Let all pins go.")
 @click.option("--upgrade-package", "packages", multiple=True, metavar="NAME", help="Let this pin go (repeatable).")
@@ -38,7 +42,11 @@ def lock(
     packages: tuple[str, ...],
     **sources: str | bool | None,
 ) -> None:
-    """Resolve SPEC (a folder with envlock.toml) into lockfiles/NAME.lock, keeping the pins that are there."""
+    """Pin and hash everything that SPEC asks for: write its lock.
+
+    SPEC is a folder with envlock.toml, or the file itself [default: here]. It is resolved into lockfiles/NAME.lock,
+    and pins that are there are kept unless an option lets them go.
+    """
     talk = terminal(context)
     world = World.here(talk.start)
     request = LockRequest(
@@ -93,9 +101,8 @@ def _platform(run: PlatformRun) -> list[str]:
     contract = run.contract
     held = f"{run.wheels} wheels and {run.debs} Debian packages, {human_bytes(run.compressed)}"
     needs = _needs(contract)
-    if contract.architectures_known:
-        needs += f"; machine code for {', '.join(contract.cubin)}"
-        needs += f"; PTX for {', '.join(contract.ptx)}" if contract.ptx else ""
+    needs += f"; machine code for {', '.join(contract.cubin)}" if contract.cubin else ""
+    needs += f"; PTX for {', '.join(contract.ptx)}" if contract.ptx else ""
     return [
         f"{run.platform}: {held}, about {human_bytes(run.unpacked)} on the system disk",
         f"  needs {needs}; glibc >= {contract.glibc}",

@@ -26,7 +26,7 @@ _OWN_FAULT = 70  # sysexits' EX_SOFTWARE: not one of the statuses that tell abou
 @click.version_option(__version__, prog_name="envlock")
 @common_options
 def envlock() -> None:
-    """Lock a CUDA/torch environment, build it as a system-disk-only image, prove it on the new machine.
+    """Lock a CUDA/torch environment, and build it as an image of the system disk alone.
 
     Exit status: 0 done; 1 checked and found different; 2 usage or a faulty file; 3 cannot be resolved, or the host
     contract cannot be met; 4 the machine lacks something.

@@ -21,7 +21,12 @@ def spec_options(command: _Command) -> _Command:
             "--debian-mirror", metavar="URL", help="A Debian mirror, before [base] and apt's configuration."
         ),
         click.option("--index-url", metavar="URL", help="The default package index, before uv's and pip's."),
-        click.option("--lock-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the lock is."),
+        click.option(
+            "--lock-dir",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="The lock's folder [default: the nearest lockfiles/ at or above SPEC].",
+        ),
         click.argument("spec", type=click.Path(path_type=Path), default="."),
     ):
         command = option(command)
