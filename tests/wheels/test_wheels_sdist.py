@@ -97,10 +97,46 @@ def test_what_leads_out_of_the_archive_is_refused(
     assert not (tmp_path / "out" / "evil").exists()
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
-    archive = tar(tmp_path / "a.tar.gz", ("a-1/sub", ".", 0o777), ("a-1/sub/file", b"x", 0o644))
-    with pytest.raises((FaultyInput, OSError)):
+def test_a_link_is_judged_by_where_it_really_stands(tmp_path: Path) -> None:
+    archive = tar(
+        tmp_path / "a.tar.gz",
+        ("a-1/one", b"x", 0o644),
+        ("a-1/p/q/up", "../..", 0o777),
+        ("a-1/p/q/up/out", "../../..", 0o777),
+        hard_link("a-1/p/q/up/out/evil", "a-1/one"),
+    )
+    with pytest.raises(FaultyInput, match="leads out of it"):
+        unpack_archive(archive, "a.tar.gz", tmp_path / "deep" / "down" / "out")
+    assert not list(tmp_path.rglob("evil"))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("a-1/sub", ".", 0o777), ("a-1/sub/file", b"x", 0o644)],
+        [("a-1/sub", b"x", 0o644), ("a-1/sub/file", b"x", 0o644)],
+        [("a-1/sub/file", b"x", 0o644), ("a-1/sub", b"x", 0o644)],
+        [("a-1/one", b"x", 0o644), hard_link("a-1/two", "a-1/three")],
+    ],
+    ids=["through-a-link", "below-a-file", "in-place-of-a-folder", "of-nothing"],
+)
+def test_what_cannot_be_there_is_refused(
+    members: list[tuple[str, bytes | str, int] | tarfile.TarInfo], tmp_path: Path
+) -> None:
+    archive = tar(tmp_path / "a.tar.gz", *members)
+    with pytest.raises(FaultyInput) as caught:
         unpack_archive(archive, "a.tar.gz", tmp_path / "out")
+    assert caught.value.code == "sdist-faulty"
+
+
+def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a-1/tool", b"x" * 100)
+    data = (tmp_path / "a.zip").read_bytes()
+    start = data.index(b"a-1/tool") + len("a-1/tool")
+    (tmp_path / "a.zip").write_bytes(data[:start] + b"\xff" + data[start + 1 :])
+    with pytest.raises(FaultyInput):
+        unpack_archive(tmp_path / "a.zip", "a.zip", tmp_path / "out")
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", b"\x1f\x8b\x08\x00broken"])

@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,8 @@ __all__ = ["EPOCH", "SdistSource", "unpack_archive"]
 
 EPOCH = 946684800  # 2000-01-01, as in the layers: 1970 and 1980 break zip tools
 _BLOCK = 1 << 20
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError)
+_CLASHES = (FileExistsError, NotADirectoryError, IsADirectoryError)  # one path for two kinds of things
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,43 +69,51 @@ class SdistSource:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One entry of an archive. `content` is None for a folder, a text for a link's target."""
+    """A file or, without `content`, a folder of an archive."""
 
     path: PurePosixPath
     executable: bool
-    content: IO[bytes] | str | None
-    hard: bool = False
+    content: IO[bytes] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A link of an archive; a hard one's target counts from the archive's root."""
+
+    path: PurePosixPath
+    target: str
+    hard: bool
 
 
 def unpack_archive(archive: Path, file: str, folder: Path) -> None:
     """Unpack a tar or zip file into a new folder, with fixed modes and times. Raises FaultyInput "sdist-faulty"."""
     folder.mkdir(parents=True)
-    links: list[_Member] = []
+    links: list[_Link] = []
     try:
         for member in _zip_members(archive) if file.endswith(".zip") else _tar_members(archive):
             _check_path(file, member.path)
-            if isinstance(member.content, str):
+            if isinstance(member, _Link):
                 links.append(member)
             else:
-                _write(file, folder, member)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as exc:
+                _write(folder, member)
+        # Links come last, so that no file is ever written through one.
+        for link in links:
+            _link(file, folder, link)
+    except (*_DAMAGED, *_CLASHES) as exc:
         raise _faulty(file, str(exc) or type(exc).__name__) from exc
-    # Links come last, so that nothing is ever written through one.
-    for link in links:
-        _link(file, folder, link)
     for path, _, files in os.walk(folder, topdown=False):
         for name in (*files, "."):
             os.utime(Path(path, name), (EPOCH, EPOCH), follow_symlinks=False)
 
 
-def _tar_members(archive: Path) -> Iterator[_Member]:
+def _tar_members(archive: Path) -> Iterator[_Member | _Link]:
     with tarfile.open(archive, "r:*") as tar:
         for info in tar:
             path = PurePosixPath(info.name)
             if info.isdir():
                 yield _Member(path, executable=True, content=None)
             elif info.issym() or info.islnk():
-                yield _Member(path, executable=False, content=info.linkname, hard=info.islnk())
+                yield _Link(path, info.linkname, hard=info.islnk())
             elif info.isfile():
                 content = tar.extractfile(info)
                 if content is not None:
@@ -126,34 +137,34 @@ def _check_path(file: str, path: PurePosixPath) -> None:
         raise _faulty(file, f"its entry {str(path)!r} leads out of it")
 
 
-def _write(file: str, folder: Path, member: _Member) -> None:
+def _write(folder: Path, member: _Member) -> None:
     target = folder / member.path
     if member.content is None:
         target.mkdir(mode=0o755, parents=True, exist_ok=True)
         return
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if target.is_dir():
-        raise _faulty(file, f"its entry {str(member.path)!r} is a folder and a file")
-    assert not isinstance(member.content, str)  # noqa: S101 (links are set aside by the caller)
     with target.open("wb") as out:
         while block := member.content.read(_BLOCK):
             out.write(block)
     target.chmod(0o755 if member.executable else 0o644)
 
 
-def _link(file: str, folder: Path, link: _Member) -> None:
-    """Make a link; one that leaves the archive is refused. A hard link's target counts from the archive's root."""
-    assert isinstance(link.content, str)  # noqa: S101 (only links are set aside)
-    path = folder / link.path
-    base = folder if link.hard else path.parent
-    target = Path(os.path.normpath(base / link.content))
-    if not target.is_relative_to(folder) or (link.hard and target.is_symlink()):
-        raise _faulty(file, f"its link {str(link.path)!r} leads out of it, to {link.content!r}")
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if link.hard and target.is_file():
+def _link(file: str, folder: Path, link: _Link) -> None:
+    """Make a link; one that leaves the archive is refused."""
+    root = Path(os.path.realpath(folder))
+    place = root / link.path.parent
+    place.mkdir(mode=0o755, parents=True, exist_ok=True)
+    # Where it really stands, as links made before may be on the way: its target counts from there.
+    path = Path(os.path.realpath(place)) / link.path.name
+    target = Path(os.path.normpath((root if link.hard else path.parent) / link.target))
+    if not target.is_relative_to(root):
+        raise _faulty(file, f"its link {str(link.path)!r} leads out of it, to {link.target!r}")
+    if link.hard:
+        if target.is_symlink() or not target.is_file():
+            raise _faulty(file, f"its hard link {str(link.path)!r} is to no file of it, {link.target!r}")
         path.write_bytes(target.read_bytes())
         path.chmod(stat.S_IMODE(target.stat().st_mode))
-    elif not link.hard:
+    else:
         path.unlink(missing_ok=True)
         path.symlink_to(os.path.relpath(target, path.parent))
 
