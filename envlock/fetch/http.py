@@ -96,7 +96,7 @@ class Http:
         response to be closed) by the caller, else it is in `.content`, at most `limit` bytes of it when decoded.
         `timeout` is for the silence between two reads, in seconds, in place of the settings'.
         Raises MachineLacks: "offline", "dns", "unreachable", "tls", "proxy", "unauthorised", "server-busy",
-        "cut-off"; FaultyInput: "not-found", "server-refuses", "too-large", "bad-url".
+        "timeout", "cut-off"; FaultyInput: "not-found", "server-refuses", "too-large", "bad-url".
         """
         plain = self.remember(url)
         if self.offline:
@@ -165,7 +165,7 @@ class Http:
 
     def _retry_after(self, response: requests.Response) -> float | None:
         text = response.headers.get("retry-after", "").strip()
-        if text.isdigit():
+        if text.isdecimal():
             return float(text)
         with suppress(ValueError, TypeError):
             moment = parsedate_to_datetime(text)

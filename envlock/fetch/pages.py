@@ -29,6 +29,7 @@ _HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.pypi.simpl
 _JSON_TYPES = {"application/json", "application/vnd.pypi.simple.v1+json"}
 _ENDINGS = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz")
 _CHARSET = re.compile(r"charset=[\"']?([\w-]+)", re.IGNORECASE)
+_LONGEST = 255  # characters; no file system takes a longer name, nor Python a number of some thousand digits
 _CONTROL = re.compile(r"[\x00-\x1f\x7f/\\]")
 
 
@@ -63,7 +64,9 @@ def belongs(file: str, project: str) -> bool:
 
 def _plain(name: object) -> bool:
     """Whether this is a file name and nothing more, of a kind that can be installed."""
-    return isinstance(name, str) and name.endswith(_ENDINGS) and name[0] != "." and not _CONTROL.search(name)
+    if not isinstance(name, str) or len(name) > _LONGEST:
+        return False
+    return name.endswith(_ENDINGS) and name[0] != "." and not _CONTROL.search(name)
 
 
 def _absolute(href: str, base: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from typing import IO, TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -22,8 +23,9 @@ _TAIL = 128 << 10  # holds the directory and METADATA of most wheels, so that on
 _PIECE = 64 << 10
 _LARGEST = 16 << 20  # of METADATA
 _METADATA = re.compile(r"([^/]+)\.dist-info/METADATA")
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _PARTIAL = 206
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 
 
 class NoRanges(Exception):
@@ -108,7 +110,7 @@ def read_metadata(wheel: IO[bytes], file: str) -> bytes:
     try:
         with zipfile.ZipFile(wheel) as archive:
             return _metadata(archive, file)
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as exc:
+    except _DAMAGED as exc:
         raise _faulty(file, str(exc)) from exc
 
 

@@ -21,7 +21,8 @@ __all__ = ["Stopped", "Transfers", "WrongBytes"]
 
 _BLOCK = 128 << 10  # small enough that little is lost when a slow transfer is stopped
 _OK, _PARTIAL, _NOT_SATISFIABLE = 200, 206, 416
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d+|\*)")
+_LENGTH = re.compile(r"\d{1,18}")
 _BREAKS = {"cut-off", "timeout"}  # what another request from where it stopped can mend
 _BLIPS = {"dns", "unreachable", "proxy", "tls", "server-busy"}  # what can be one, where it has worked before
 
@@ -181,7 +182,7 @@ def _judge(response: requests.Response, url: str, part: Partial, label: str) -> 
     if response.status_code != _OK:
         raise _wrong(url, label, f"HTTP status {response.status_code}")
     length = response.headers.get("content-length", "")
-    if length.isdigit() and int(length) != part.size:
+    if _LENGTH.fullmatch(length) and int(length) != part.size:
         raise _wrong(url, label, f"a file of {int(length):,} bytes, not {part.size:,}")
     if part.have:
         part.restart()

@@ -14,7 +14,7 @@ __all__ = ["Credentials", "file_name", "host_key", "local_path", "mask", "mask_t
 Credentials = tuple[str, str]
 """User name and password."""
 
-_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+@")  # up to the last @, as a password may hold one
 _QUERY = re.compile(r"(https?://[^\s?'\"<>]+)\?[^\s'\"<>#]+")
 _PORTS = {"http": 80, "https": 443}
 

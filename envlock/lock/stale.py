@@ -23,7 +23,7 @@ from envlock.spec.model import EnvSpec, Requirement
 
 __all__ = ["differences"]
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/]*@")
 _OWN_INDEXES = frozenset({"default", "direct", "local", "built"})
 
 

@@ -15,7 +15,7 @@ __all__ = ["Fault", "Faults", "KeyPath", "Wrong", "dotted", "tell"]
 KeyPath = tuple[str | int, ...]
 
 # What stands before the host in a URL, but for `git@`: a fault may quote a line that holds a password.
-_CREDENTIALS = re.compile(r"(?<=://)(?!git@)[^/\s@]+@")
+_CREDENTIALS = re.compile(r"(?<=://)(?!git@)[^/\s]+@")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

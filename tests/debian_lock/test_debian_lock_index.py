@@ -62,8 +62,8 @@ def test_a_suite_is_verified_and_closed_for_two_platforms_at_once(
     begun = time.monotonic()
     suite = opened(name)
     facts = suite.facts()
-    names = "apt ca-certificates gcc git libc6-dev libpython3-dev libstdc++6 openssh-server python3 python3-venv"
-    wanted = dict.fromkeys(names.split(), "spec")
+    asked = "apt ca-certificates gcc git libc6-dev libpython3-dev libstdc++6 openssh-server python3 python3-venv"
+    wanted = dict.fromkeys(asked.split(), "spec")
     debs = suite.close(wanted)
     spent = time.monotonic() - begun
     assert (facts.python, facts.glibc) == (python, glibc)

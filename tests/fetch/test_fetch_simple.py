@@ -144,7 +144,16 @@ def test_links_that_must_not_be_followed_are_not_there(server: Server, http: Htt
 
 @pytest.mark.parametrize(
     "name",
-    ["../demo-1.0-py3-none-any.whl", "demo\\x-1.0.whl", "/demo-1.0.whl", "demo-1.0.exe", "demo-\n1.whl", 7, None],
+    [
+        "../demo-1.0-py3-none-any.whl",
+        "demo\\x-1.0.whl",
+        "/demo-1.0.whl",
+        "demo-1.0.exe",
+        "demo-\n1.whl",
+        f"demo-{9:05000}-py3-none-any.whl",
+        7,
+        None,
+    ],
 )
 def test_names_that_are_not_plain_are_not_there(server: Server, http: Http, store: Store, name: object) -> None:
     server.serve("/simple/demo/", json_page(one() | {"filename": name}))
@@ -458,7 +467,13 @@ def test_a_wheel_may_carry_another_ones_metadata_along(server: Server, http: Htt
     assert b"Name: demo" in IndexClient(http, store).wheel_metadata(served_wheel(server, buffer.getvalue()))
 
 
-@pytest.mark.parametrize("body", [b"no zip at all", b"PK\x05\x06" + bytes(18), wheel_bytes()[:-30]])
+def damaged_wheel() -> bytes:
+    data = wheel_bytes()
+    start = data.index(b"/METADATA") + len(b"/METADATA")
+    return data[:start] + b"\xff" + data[start + 1 :]
+
+
+@pytest.mark.parametrize("body", [b"no zip at all", b"PK\x05\x06" + bytes(18), wheel_bytes()[:-30], damaged_wheel()])
 def test_a_wheel_that_is_none_is_told(server: Server, http: Http, store: Store, body: bytes) -> None:
     with pytest.raises(FaultyInput, match="not a sound wheel") as caught:
         IndexClient(http, store).wheel_metadata(served_wheel(server, body))

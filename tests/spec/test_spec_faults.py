@@ -275,6 +275,7 @@ def test_credentials_that_a_fault_quotes_are_masked(tmp_path: Path) -> None:
         "torch @@ https://me:sesame@host.example",
         "torch https://sesame@host.example",
         "-r https://me:sesame@x.example/r.txt",
+        "-r https://me:open@sesame@x.example/r.txt",
     ]
     faults = faults_of(tmp_path, requirements(*entries))
     assert len(faults) == len(entries)

@@ -18,7 +18,7 @@ from envlock.lock.wheels.target import Target
 
 __all__ = ["Need", "WheelMetadata", "read_wheel_metadata"]
 
-_LEGACY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;(.*))?", re.DOTALL)
+_LEGACY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def _legacy_need(text: str, origin: str) -> Need:
     if match is None:
         raise _faulty(origin, f"it requires {text!r}, which cannot be read")
     try:
-        marker = Marker(match[4]) if match[4] else None
+        marker = Marker(match[3]) if match[3] else None
     except InvalidMarker as exc:
         raise _faulty(origin, f"it requires {text!r}, whose marker cannot be read") from exc
     extras = frozenset(canonicalize_name(extra) for extra in (match[2] or "").split(",") if extra.strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 
 from envlock.fetch.http import Http
 from envlock.fetch.model import IndexFile
@@ -10,7 +11,8 @@ from envlock.fetch.urls import local_path
 
 __all__ = ["size_of"]
 
-_TOTAL = re.compile(r"bytes \d+-\d+/(\d+)")
+_SIZE = re.compile(r"\d{1,18}")
+_TOTAL = re.compile(rf"bytes \d+-\d+/({_SIZE.pattern})")
 
 
 def size_of(file: IndexFile, http: Http) -> int | None:
@@ -24,4 +26,4 @@ def size_of(file: IndexFile, http: Http) -> int | None:
         if total is not None:
             return int(total[1])
         length = response.headers.get("content-length", "")
-        return int(length) if response.status_code == 200 and length.isdigit() else None  # noqa: PLR2004 (OK: whole)
+        return int(length) if response.status_code == HTTPStatus.OK and _SIZE.fullmatch(length) else None
