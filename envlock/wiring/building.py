@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envlock.errors import Difference, FaultyInput
+from envlock.errors import FaultyInput
 from envlock.fetch.locate import deb_urls, wheel_urls
 from envlock.image.artefacts import Artefact
 from envlock.image.build import BuildRequest, Outputs, build_image
@@ -22,9 +22,9 @@ from envlock.platforms import Platform
 from envlock.progress import Progress
 from envlock.spec.model import EnvSpec
 from envlock.spec.reader import read_spec
-from envlock.wiring.lock_files import lock_files, read_text
+from envlock.wiring.lock_files import lock_files
 from envlock.wiring.services import Services, Sources, open_services
-from envlock.wiring.world import World, told_path
+from envlock.wiring.world import World
 
 __all__ = ["ImageRequest", "build"]
 
@@ -79,13 +79,7 @@ def build(world: World, request: ImageRequest, progress: Progress) -> BuiltImage
     """Build the image; raises what `build_image` raises, and Difference "no-lock"."""
     spec = read_spec(world.path(request.folder), home=world.home)
     files = lock_files(spec, world.path(request.lock_folder) if request.lock_folder else None)
-    lock, text = files.read(), read_text(files.lock)
-    if lock is None or text is None:
-        raise Difference(
-            f"there is no lock at {files.lock}",
-            hint=f"make it: envlock lock {told_path(request.folder)}",
-            code="no-lock",
-        )
+    lock, text = files.require(request.folder)
     output = world.path(request.output) if request.output else world.cwd / _OUTPUT / spec.name
     outputs = Outputs(
         layout=output / ("image.tar" if request.as_tar else "image"),

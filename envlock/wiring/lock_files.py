@@ -7,12 +7,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.errors import FaultyInput, MachineLacks
+from envlock.errors import Difference, FaultyInput, MachineLacks
 from envlock.lock.codec import loads
 from envlock.lock.model import Lock
 from envlock.spec.model import EnvSpec
+from envlock.wiring.world import told_path
 
-__all__ = ["LockFiles", "lock_files", "write_whole"]
+__all__ = ["LockFiles", "lock_files", "read_text", "write_whole"]
 
 _FOLDER = "lockfiles"
 
@@ -29,15 +30,19 @@ class LockFiles:
         """`<name>.lock`, the source of the others."""
         return self.folder / f"{self.name}.lock"
 
-    @property
-    def requirements(self) -> Path:
-        """`<name>.requirements.txt`, in pip's hashed format."""
-        return self.folder / f"{self.name}.requirements.txt"
-
-    def read(self) -> Lock | None:
-        """The lock that is there; None without one. Raises what `loads` raises."""
+    def read(self) -> tuple[Lock, str] | None:
+        """The lock that is there, and its text; None without one. Raises what `loads` raises."""
         text = read_text(self.lock)
-        return None if text is None else loads(text, str(self.lock))
+        return None if text is None else (loads(text, str(self.lock)), text)
+
+    def require(self, folder: Path) -> tuple[Lock, str]:
+        """As `read`; raises Difference "no-lock" without one. `folder` is the specification, as the user named it."""
+        found = self.read()
+        if found is None:
+            raise Difference(
+                f"there is no lock at {self.lock}", hint=f"envlock lock {told_path(folder)}", code="no-lock"
+            )
+        return found
 
 
 def lock_files(spec: EnvSpec, chosen: Path | None) -> LockFiles:

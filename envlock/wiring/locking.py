@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from envlock import __version__
 from envlock.errors import Difference, FaultyInput
+from envlock.fetch.store import Store
 from envlock.lock.codec import dumps
 from envlock.lock.debian.suite import open_suite
 from envlock.lock.derived import derived_files
@@ -67,8 +68,8 @@ def try_lock(world: World, request: LockRequest, progress: Progress) -> DryRun:
     """What locking now would give and what building it would cost; nothing is written but the cache."""
     spec, files = _read(world, request)
     fresh = _resolve(world, spec, _previous(files, request), request, progress)
-    with open_services(world, spec, request.sources, progress) as services:
-        return dry_run(fresh, spec.target, present=lambda digest: services.store.find(digest) is not None)
+    store = Store(world.cache)
+    return dry_run(fresh, spec.target, present=lambda digest: store.find(digest) is not None)
 
 
 def check_lock(world: World, request: LockRequest) -> Path:
@@ -77,12 +78,7 @@ def check_lock(world: World, request: LockRequest) -> Path:
     Raise Difference "stale-lock" with everything that differs, or "no-lock".
     """
     spec, files = _read(world, request)
-    text = read_text(files.lock)
-    found = files.read()
-    if text is None or found is None:
-        raise Difference(
-            f"there is no lock at {files.lock}", hint=f"envlock lock {told_path(request.folder)}", code="no-lock"
-        )
+    found, text = files.require(request.folder)
     derived = {name: read_text(files.folder / name) for name in derived_files(found)}
     differing = differences(spec, found, text=text, derived=derived)
     if differing:
@@ -103,11 +99,12 @@ def _read(world: World, request: LockRequest) -> tuple[EnvSpec, LockFiles]:
 def _previous(files: LockFiles, request: LockRequest) -> Lock | None:
     """The lock whose pins count; a faulty one does not stand in the way of making everything anew."""
     try:
-        return files.read()
+        found = files.read()
     except FaultyInput:
         if request.upgrade:
             return None
         raise
+    return found[0] if found else None
 
 
 def _resolve(world: World, spec: EnvSpec, previous: Lock | None, request: LockRequest, progress: Progress) -> Lock:

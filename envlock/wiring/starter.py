@@ -10,6 +10,7 @@ from pathlib import Path
 
 from envlock.errors import FaultyInput, MachineLacks
 from envlock.spec.faults import Wrong
+from envlock.spec.reader import FILE_NAME
 from envlock.spec.sections import usable_name
 from envlock.spec.starter import render_starter
 from envlock.wiring.world import World
@@ -25,7 +26,7 @@ def write_starter(world: World, folder: Path, name: str | None) -> Path:
     Raise FaultyInput ("bad-name", "file-exists") or MachineLacks ("cannot-write").
     """
     place = world.path(folder)
-    file = place / "envlock.toml"
+    file = place / FILE_NAME
     requirements = "requirements.txt" if (place / "requirements.txt").is_file() else None
     chosen = _fallback_name(place) if name is None else _checked(name)
     text = render_starter(name=chosen, driver=_driver_version(), requirements_file=requirements)

@@ -38,8 +38,9 @@ class World:
         return (named if named.is_absolute() else self.home / ".cache") / "envlock"
 
     def path(self, path: Path) -> Path:
-        """A path as the user gave it, made absolute."""
-        return (self.cwd / path.expanduser()).absolute()
+        """A path as the user gave it, made absolute; `~` is the home, where a shell has left it in."""
+        below_home = path.parts[:1] == ("~",)
+        return (self.home.joinpath(*path.parts[1:]) if below_home else self.cwd / path).absolute()
 
 
 def told_path(path: Path) -> str:

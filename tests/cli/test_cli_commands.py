@@ -153,3 +153,10 @@ def test_verbose_says_what_led_to_an_error(folder: Path) -> None:
     done = run("-v", "build", cwd=folder)
     assert done.returncode == 2
     assert "caused by: TOMLDecodeError" in done.stderr
+
+
+def test_a_tilde_that_a_shell_left_in_is_the_home(tmp_path: Path) -> None:
+    assert run("init", "~/new", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "home" / "new" / "envlock.toml").is_file()
+    assert run("init", "~nobody", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "~nobody" / "envlock.toml").is_file()
