@@ -28,7 +28,6 @@ __all__ = [
     "Kind",
     "Mismatch",
     "contract_of_build",
-    "cuda_of_label",
     "derive_contract",
     "judge",
     "runtimes",
@@ -115,7 +114,7 @@ def runtimes(wheels: Iterable[LockedWheel]) -> dict[str, str]:
     return found
 
 
-def cuda_of_label(version: str) -> str | None:
+def _cuda_of_label(version: str) -> str | None:
     """The CUDA runtime that a local label names: 12.6 of 2.10.0+cu126."""
     found = _LABEL.fullmatch(Version(version).local or "")
     return f"{found[1]}.{found[2]}" if found else None
@@ -176,7 +175,7 @@ def _torch_cuda(torch: LockedWheel | None, found: dict[str, str]) -> str | None:
     """The runtime that torch itself uses: by its label, else by what it depends on."""
     if torch is None:
         return None
-    label = cuda_of_label(torch.version)
+    label = _cuda_of_label(torch.version)
     if label is not None or Version(torch.version).local is not None:
         return label
     own = [found[name] for name in torch.requires if name in found]

@@ -12,10 +12,10 @@ from typing import Any
 from packaging.version import Version
 
 from envlock.platforms import Platform
+from envlock.spec.gpus import by_number
 
 __all__ = [
     "TorchBuild",
-    "capability_order",
     "exists_for",
     "find_build",
     "lowest_driver",
@@ -72,21 +72,15 @@ def exists_for(build: TorchBuild, python: str) -> bool:
 
 def runs_machine_code(cubin: Iterable[str], capability: str) -> bool:
     """Whether machine code for one of `cubin` runs on a GPU of `capability`: same major, equal or higher minor."""
-    major, minor = capability_order(capability)
+    major, minor = by_number(capability)
     if capability in _table("cuda_facts.toml")["tegra"]["capabilities"]:
         return capability in cubin
-    return any(of == major and least <= minor for of, least in map(capability_order, cubin))
+    return any(of == major and least <= minor for of, least in map(by_number, cubin))
 
 
 def runs_ptx(ptx: Iterable[str], capability: str) -> bool:
     """Whether PTX for one of `ptx` can be compiled for a GPU of `capability`: any that is not older."""
-    return any(capability_order(made) <= capability_order(capability) for made in ptx)
-
-
-def capability_order(capability: str) -> tuple[int, int]:
-    """What capabilities are compared by: 8.9 before 12.0."""
-    major, _, minor = capability.partition(".")
-    return int(major), int(minor)
+    return any(by_number(made) <= by_number(capability) for made in ptx)
 
 
 def lowest_driver(cuda: str) -> str | None:

@@ -8,6 +8,7 @@ from envlock.digest import Digest
 from envlock.lock.codec import dumps
 from envlock.lock.model import BuiltFrom, Lock, LockedWheel
 from envlock.platforms import Platform
+from envlock.spec.model import OWN_INDEXES
 
 __all__ = ["derived_files", "requirements_txt"]
 
@@ -36,7 +37,7 @@ def _header(lock: Lock) -> Iterator[str]:
     yield f"# Derived by envlock from {lock.name}.lock ({Digest.of(dumps(lock).encode())}); do not edit."
     yield f"# For CPython {lock.python} on {' and '.join(lock.platforms)}, the wheels alone. Install them with"
     yield f"#   python -m pip install --require-hashes --no-deps -r {lock.name}.requirements.txt"
-    own = sorted({wheel.index for wheel in lock.wheels} - {"default", "direct", "local", "built"})
+    own = sorted({wheel.index for wheel in lock.wheels} - OWN_INDEXES)
     if own:
         yield f"# with --extra-index-url or --find-links for what comes from: {', '.join(own)}"
     if any(wheel.path for wheel in lock.wheels):
@@ -78,7 +79,7 @@ def _note(wheel: LockedWheel) -> str | None:
     source = wheel.built_from
     if source is not None:
         return _built_note(wheel, source)
-    if wheel.index in ("default", "direct", "local"):
+    if wheel.index in OWN_INDEXES:
         return None
     return f"from the index {wheel.index}"
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from packaging.version import Version
 
 from envlock.errors import FaultyInput, Unsatisfiable
+from envlock.lock.contract import torch_of
 from envlock.lock.debian.suite import SuiteFacts, facts_of
 from envlock.lock.fitting import Fitted, Resolve, fit
 from envlock.lock.model import Concession, Lock, LockedBase, LockedDeb, LockedWheel, MadeBy
@@ -18,7 +19,7 @@ from envlock.platforms import Platform
 from envlock.progress import NO_PROGRESS, Progress
 from envlock.spec.model import EnvSpec
 
-__all__ = ["Suite", "Upgrade", "lock_environment"]
+__all__ = ["Suite", "Upgrade", "lock_environment", "merge_wheels"]
 
 
 class Suite(Protocol):
@@ -237,7 +238,7 @@ def _tell(spec: EnvSpec, fitted: Sequence[Fitted], progress: Progress) -> None:
         progress.say("ssh is asked for: added openssh-server to the base")
     for one in fitted:
         contract = one.contract
-        torch = next((wheel for wheel in one.wheels if wheel.name == "torch"), None)
+        torch = torch_of(one.wheels)
         if torch is not None and contract.cuda is None and spec.target.cuda != "cpu":
             progress.say(f"torch {torch.version} for {contract.platform} is built without CUDA: it runs on the CPU")
         elif not contract.architectures_known:

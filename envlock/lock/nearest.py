@@ -17,7 +17,7 @@ from envlock.lock.tightening import Attempt, describe_target
 from envlock.platforms import Platform
 from envlock.spec.model import EnvSpec, Requirement
 
-__all__ = ["Choice", "contract_unmet", "nearest_choices"]
+__all__ = ["Choice", "contract_unmet"]
 
 _SHOWN = 2
 _OTHERS = "does not go with the other requirements"
@@ -44,7 +44,7 @@ def contract_unmet(
 
     `refusals` are what the resolver said where limits left nothing; the first is told where it explains a choice.
     """
-    choices = nearest_choices(attempts, spec, platform)
+    choices = _nearest_choices(attempts, spec, platform)
     lines = "\n".join(f"  {choice}" for choice in choices)
     if refusals and any(_OTHERS in words for choice in choices for words in choice.words):
         lines = f"{lines}\nWithin the target's limits, {refusals[0]}"
@@ -56,7 +56,7 @@ def contract_unmet(
     )
 
 
-def nearest_choices(attempts: Sequence[Attempt], spec: EnvSpec, platform: Platform) -> tuple[Choice, ...]:
+def _nearest_choices(attempts: Sequence[Attempt], spec: EnvSpec, platform: Platform) -> tuple[Choice, ...]:
     """The nearest two, of what was resolved and of the known builds of torch, which fail for different reasons."""
     found: dict[str, Choice] = {}
     for choice in (*_tried(attempts), *_known(attempts, spec, platform)):

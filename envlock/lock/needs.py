@@ -11,9 +11,9 @@ from importlib.resources import files
 from envlock.lock.model import LockedWheel
 from envlock.spec.model import EnvSpec, Requirement
 
-__all__ = ["ALWAYS", "Need", "base_packages", "needs_of_wheels", "requirements_with_access"]
+__all__ = ["Need", "base_packages", "needs_of_wheels", "requirements_with_access"]
 
-ALWAYS: Mapping[str, str] = {
+_ALWAYS: Mapping[str, str] = {
     "python3": "python",
     "apt": "packages",  # a later `apt-get install` works, as on any Debian; it brings the archive's keys too
     "ca-certificates": "tls",
@@ -34,7 +34,7 @@ class Need:
 
 def base_packages(spec: EnvSpec, wheels: Iterable[LockedWheel]) -> Mapping[str, str]:
     """The packages to put into the base (name -> reason), by name; the reason of what the spec names is "spec"."""
-    wanted = dict(ALWAYS)
+    wanted = dict(_ALWAYS)
     for need in needs_of_wheels(wheels):
         wanted.update(dict.fromkeys(need.debs, need.reason))
     if spec.access.ssh:

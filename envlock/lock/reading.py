@@ -19,10 +19,9 @@ from envlock.lock.model import (
 )
 from envlock.lock.tables import Table, boolean, list_of
 from envlock.platforms import Platform
+from envlock.spec.model import RESOLVERS
 
-__all__ = ["RESOLVERS", "read_lock"]
-
-RESOLVERS = ("uv", "pip-tools")
+__all__ = ["read_lock"]
 
 _name = terms.matching(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", "an environment's name")
 _index_name = terms.matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "an index's name")

@@ -8,10 +8,11 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from envlock.lock.model import BuildRequirement, BuiltFrom, HostContract, Lock, LockedDeb, LockedWheel
+from envlock.spec.model import OWN_INDEXES
 
 __all__ = ["unsound"]
 
-_OWN_INDEXES = frozenset({"direct", "local", "built"})
+_NO_INDEXES = OWN_INDEXES - {"default"}
 
 
 def unsound(lock: Lock) -> Iterator[str]:
@@ -70,7 +71,7 @@ def _built_from(source: BuiltFrom, at: str) -> Iterator[str]:
         yield f'{at}.url goes with the index "direct" alone'
     for index, requirement in enumerate(source.requires):
         yield from _named(requirement, f"{at}.requires[{index}]")
-        if requirement.index in _OWN_INDEXES:
+        if requirement.index in _NO_INDEXES:
             yield f'{at}.requires[{index}].index is "{requirement.index}"; build requirements come from indexes'
     yield from _twice((f"{at}.requires", item.name, item.file, ()) for item in source.requires)
 

@@ -19,12 +19,11 @@ from envlock.lock.model import Lock, LockedWheel
 from envlock.lock.needs import base_packages, requirements_with_access
 from envlock.lock.wheels.target import Target
 from envlock.platforms import Platform
-from envlock.spec.model import EnvSpec, Requirement
+from envlock.spec.model import OWN_INDEXES, EnvSpec, Requirement
 
 __all__ = ["differences"]
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/]*@")
-_OWN_INDEXES = frozenset({"default", "direct", "local", "built"})
 
 
 def differences(spec: EnvSpec, lock: Lock, *, text: str, derived: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -113,10 +112,10 @@ def _plain(url: str) -> str:
 
 def _misplaced(spec: EnvSpec, wheel: LockedWheel) -> Iterator[str]:
     indexes = {index.name for index in spec.indexes}
-    if wheel.index not in _OWN_INDEXES | indexes:
+    if wheel.index not in OWN_INDEXES | indexes:
         yield f"{wheel.name} is locked from the index {wheel.index}, which is not in the specification"
     alone = {name: index.name for index in spec.indexes for name in index.packages}
-    if wheel.name in alone and wheel.index not in {alone[wheel.name], "direct", "local", "built"}:
+    if wheel.name in alone and wheel.index not in OWN_INDEXES - {"default"} | {alone[wheel.name]}:
         yield f"{wheel.name} is to come from the index {alone[wheel.name]} alone, and is locked from {wheel.index}"
 
 

@@ -18,7 +18,7 @@ from envlock.lock.model import HostContract, LockedWheel
 from envlock.platforms import Platform
 from envlock.spec.model import IndexSpec, TargetSpec
 
-__all__ = ["Attempt", "describe_target", "fitting_builds", "next_limits", "other_indexes", "runtime_limits"]
+__all__ = ["Attempt", "describe_target", "next_limits", "other_indexes"]
 
 _FAMILY = ("torch", "torchvision", "torchaudio")  # built together, for one CUDA, and published together
 _TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime")  # of any CUDA; nvidia-cuda-runtime-cu12 is of one major version
@@ -48,7 +48,7 @@ class Attempt:
 
 def next_limits(attempt: Attempt, target: TargetSpec) -> tuple[str, ...]:
     """The limits to try after this attempt, those it was under included; () where there is nothing left to try."""
-    limits = (*attempt.limits, *runtime_limits(target, attempt.wheels))
+    limits = (*attempt.limits, *_runtime_limits(target, attempt.wheels))
     if attempt.torch is not None:
         more = _torch_limits(attempt, attempt.torch, target)
         if more is None:
@@ -61,7 +61,7 @@ def next_limits(attempt: Attempt, target: TargetSpec) -> tuple[str, ...]:
     return (*distinct, f"torch!={_public(attempt.torch)}") if attempt.torch is not None else ()
 
 
-def runtime_limits(target: TargetSpec, wheels: Iterable[LockedWheel]) -> tuple[str, ...]:
+def _runtime_limits(target: TargetSpec, wheels: Iterable[LockedWheel]) -> tuple[str, ...]:
     """Limits by which only such CUDA runtimes are left as the target takes."""
     by_major = {major: f"nvidia-cuda-runtime-cu{major}" for major in majors()}
     if target.cuda == "cpu":
@@ -83,7 +83,7 @@ def runtime_limits(target: TargetSpec, wheels: Iterable[LockedWheel]) -> tuple[s
     return tuple(limits)
 
 
-def fitting_builds(target: TargetSpec, platform: Platform, label: str | None) -> tuple[TorchBuild, ...]:
+def _fitting_builds(target: TargetSpec, platform: Platform, label: str | None) -> tuple[TorchBuild, ...]:
     """The known builds of torch with this local label that the target runs, newest first."""
     return tuple(
         build
@@ -126,7 +126,7 @@ def _torch_limits(attempt: Attempt, torch: LockedWheel, target: TargetSpec) -> t
         return ()
     label = Version(torch.version).local
     platform = attempt.contract.platform
-    fitting = fitting_builds(target, platform, label)
+    fitting = _fitting_builds(target, platform, label)
     if not fitting:
         return None
     newest, oldest = fitting[0].version, fitting[-1].version

@@ -10,6 +10,8 @@ from envlock.digest import Digest
 from envlock.platforms import Platform
 
 __all__ = [
+    "OWN_INDEXES",
+    "RESOLVERS",
     "AccessSpec",
     "BaseSpec",
     "CopySpec",
@@ -23,6 +25,10 @@ __all__ = [
     "SourceSpec",
     "TargetSpec",
 ]
+
+RESOLVERS = ("uv", "pip-tools")
+OWN_INDEXES = frozenset({"default", "direct", "local", "built"})
+"""Index names that locks use for themselves: see LockedWheel. No [[index]] can be called so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from envlock.spec.model import PythonSpec
+from envlock.spec.model import RESOLVERS, PythonSpec
 from envlock.spec.requirements_files import RequirementsReader
 from envlock.spec.table import Node, Table
 from envlock.spec.values import choice, distinct, moment, project_name
 
 __all__ = ["read_python"]
 
-_RESOLVER = choice("uv", "pip-tools", meant={"pip": "pip-tools", "pip-compile": "pip-tools", "uv pip": "uv"})
+_RESOLVER = choice(*RESOLVERS, meant={"pip": "pip-tools", "pip-compile": "pip-tools", "uv pip": "uv"})
 
 
 def read_python(table: Table, folder: Path, variables: Mapping[str, str]) -> PythonSpec:

@@ -10,13 +10,12 @@ from pathlib import Path
 from envlock.platforms import Platform
 from envlock.spec.faults import Faults, Wrong
 from envlock.spec.gpus import by_number, capability
-from envlock.spec.model import AccessSpec, BaseSpec, IndexSpec, SourceSpec, TargetSpec
+from envlock.spec.model import OWN_INDEXES, AccessSpec, BaseSpec, IndexSpec, SourceSpec, TargetSpec
 from envlock.spec.table import Node, Table
 from envlock.spec.urls import url_or_folder, web_url
 from envlock.spec.values import boolean, choice, distinct, list_of, matching, project_name, shown, text
 
 __all__ = [
-    "SUITES",
     "EnvHead",
     "read_access",
     "read_base",
@@ -28,10 +27,9 @@ __all__ = [
 ]
 
 # The Debian suites that a base can be made of, and the Python of each.
-SUITES: Mapping[str, str] = {"bookworm": "3.11", "trixie": "3.13"}
+_SUITES: Mapping[str, str] = {"bookworm": "3.11", "trixie": "3.13"}
 
-_SUITE = choice(*SUITES, meant={"12": "bookworm", "oldstable": "bookworm", "13": "trixie", "stable": "trixie"})
-_RESERVED = frozenset({"default", "direct", "local", "built"})  # index names that locks use for themselves
+_SUITE = choice(*_SUITES, meant={"12": "bookworm", "oldstable": "bookworm", "13": "trixie", "stable": "trixie"})
 _NAME = matching(
     r"(?=.{1,100}$)[a-z0-9]+(?:[._-][a-z0-9]+)*",
     "a usable name",
@@ -69,8 +67,8 @@ def usable_name(word: str) -> str:
 
 def read_env(table: Table, suite: str) -> EnvHead:
     """Read `[env]`; the suite tells the Python that there can be."""
-    python = table.take("python", _python_version, SUITES[suite])
-    if python != SUITES[suite] and table.faults.sound((*table.key, "python"), ("base", "debian")):
+    python = table.take("python", _python_version, _SUITES[suite])
+    if python != _SUITES[suite] and table.faults.sound((*table.key, "python"), ("base", "debian")):
         table.faults.add((*table.key, "python"), _other_suite(python, suite))
     platforms = table.take("platforms", _platforms, None)
     return EnvHead(
@@ -96,11 +94,11 @@ def _python_version(node: Node) -> str:
 
 
 def _other_suite(python: str, suite: str) -> str:
-    having = [name for name, version in SUITES.items() if version == python]
+    having = [name for name, version in _SUITES.items() if version == python]
     what = f"{suite} has no Python {python}"
     if having:
-        return f'{what}; write debian = "{having[0]}" in [base], or "{SUITES[suite]}" here'
-    others = ", ".join(f'"{version}" ({name})' for name, version in SUITES.items())
+        return f'{what}; write debian = "{having[0]}" in [base], or "{_SUITES[suite]}" here'
+    others = ", ".join(f'"{version}" ({name})' for name, version in _SUITES.items())
     return f"{what}, and no known suite has; write one of {others}"
 
 
@@ -158,7 +156,7 @@ def read_index(table: Table, folder: Path) -> IndexSpec:
 
 def _index_name(node: Node) -> str:
     name = _INDEX_NAME(node)
-    if name in _RESERVED:
+    if name in OWN_INDEXES:
         raise Wrong(f"{shown(name)} is a name that locks use themselves", 'write another, such as "torch-cu128"')
     return name
 
@@ -181,10 +179,7 @@ def read_source(table: Table) -> SourceSpec:
         confirmed=table.take("confirmed", boolean, default=False),
         url=table.take("url", web_url, None),
     )
-    _ask_for_licence(source, table.faults, table)
+    if source.confirmed and source.licence is None and table.faults.sound((*table.key, "licence")):
+        what = "no licence is named that was confirmed; write licence = ... beside it"
+        table.faults.add((*table.key, "confirmed"), what)
     return source
-
-
-def _ask_for_licence(source: SourceSpec, faults: Faults, table: Table) -> None:
-    if source.confirmed and source.licence is None and faults.sound((*table.key, "licence")):
-        faults.add((*table.key, "confirmed"), "no licence is named that was confirmed; write licence = ... beside it")

@@ -7,7 +7,7 @@ The way of choosing:
 - What can be met in one way only is taken first. Only then the alternatives (`a | b`, or a virtual package) that are
   still open are decided, in the order in which they came up. So `default-mta | mail-transport-agent` is no question
   when something else brings an MTA, whatever the order of the packages.
-- Of several ways, the first: one that an earlier lock took, then one of PREFERRED, then the first in the field, and
+- Of several ways, the first: one that an earlier lock took, then one of _PREFERRED, then the first in the field, and
   among providers of a virtual package the one of the highest Priority, then the first by name.
 - Conflicts and Breaks hold among all chosen packages. Alternatives that clash are passed over, and a decision that
   leads to a clash later is taken back.
@@ -24,9 +24,9 @@ from envlock.errors import Unsatisfiable
 from envlock.lock.debian.packages import Package
 from envlock.lock.debian.relations import Relation
 
-__all__ = ["PREFERRED", "Candidates", "Unmet", "close_over"]
+__all__ = ["Candidates", "Unmet", "close_over"]
 
-PREFERRED = ("usr-is-merged", "systemd-standalone-sysusers", "systemd-standalone-tmpfiles")
+_PREFERRED = ("usr-is-merged", "systemd-standalone-sysusers", "systemd-standalone-tmpfiles")
 """Taken before other alternatives: no maintainer script is ever run, so the script that merges /usr (usrmerge, and
 the perl modules it wants) or a whole systemd has nothing to do here."""
 
@@ -211,7 +211,7 @@ class _Closure:
                 if any(_fits_provided(dependant, relation, provide, package) for provide in package.provides):
                     ways.setdefault(package.name, package)
         fitting = [way for way in ways.values() if way.name not in state.chosen and not state.clash(way)]
-        return sorted(fitting, key=lambda way: (not way.pinned, way.name not in PREFERRED))
+        return sorted(fitting, key=lambda way: (not way.pinned, way.name not in _PREFERRED))
 
     def _root(self, name: str, reason: str) -> Package:
         package = self._candidates.candidate(name)

@@ -25,8 +25,6 @@ __all__ = [
     "Release",
     "Source",
     "Web",
-    "parse_release",
-    "read_local",
     "read_release",
     "require_architectures",
 ]
@@ -138,8 +136,9 @@ class _Kept:
 
 def _fetch(source: Source, web: Web, kept: _Kept | None) -> _Kept:
     url = source.address("InRelease")
-    if local_path(url) is not None:
-        return _Kept(read_local(source, "InRelease"), {})
+    local = local_path(url)
+    if local is not None:
+        return _Kept(_read_local(source, local), {})
     response = web.get(url, headers=kept.validators if kept else None, allow=_NOT_FOUND, limit=_LARGEST_RELEASE)
     if response.status_code in _NOT_FOUND:
         raise _unknown_suite(source)
@@ -153,11 +152,9 @@ def _fetch(source: Source, web: Web, kept: _Kept | None) -> _Kept:
     return _Kept(response.content, validators)
 
 
-def read_local(source: Source, path: str) -> bytes:
-    """A file of an archive that lies in a folder of this machine."""
-    folder = local_path(source.address(path))
+def _read_local(source: Source, file: Path) -> bytes:
     try:
-        return Path(folder or "").read_bytes()
+        return file.read_bytes()
     except OSError as exc:
         raise _unknown_suite(source) from exc
 
@@ -172,7 +169,7 @@ def _unknown_suite(source: Source) -> EnvlockError:
 
 def _accept(source: Source, signed: bytes, now: datetime) -> Release:
     """The release in this signed text, if it is genuine, the one that was asked for, and still valid."""
-    release = parse_release(verified_text(signed, source.trust, origin=source.origin), origin=source.origin)
+    release = _parse_release(verified_text(signed, source.trust, origin=source.origin), origin=source.origin)
     if source.suite not in (release.suite, release.codename):
         raise _faulty(source.origin, f"what is signed there is {release.codename!r} ({release.suite!r})")
     if release.valid_until is not None and release.valid_until < now:
@@ -185,7 +182,7 @@ def _accept(source: Source, signed: bytes, now: datetime) -> Release:
     return release
 
 
-def parse_release(text: str, *, origin: str) -> Release:
+def _parse_release(text: str, *, origin: str) -> Release:
     """Read a release's text; raise FaultyInput "debian-release-faulty" where it is not one."""
     fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
     missing = [name for name in ("Suite", "Codename", "Architectures", "SHA256") if name.lower() not in fields]

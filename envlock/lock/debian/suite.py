@@ -27,6 +27,7 @@ from envlock.progress import Progress
 __all__ = ["DebianSuite", "SuiteFacts", "facts_of", "open_suite"]
 
 _ROLLING = frozenset({"sid", "unstable", "experimental"})  # suites without updates or security beside them
+_COMPONENT = "main"
 _AT_ONCE = 4
 _PYTHON_FULL = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:(?:a|b|rc)[0-9]+)?")
 _GLIBC = re.compile(r"[0-9]+\.[0-9]+")
@@ -115,7 +116,6 @@ def open_suite(
     store: Store,
     progress: Progress,
     now: datetime,
-    components: Sequence[str] = ("main",),
 ) -> DebianSuite:
     """Read a suite (by codename or by "stable" and the like), its updates and its security updates, all verified.
 
@@ -130,8 +130,7 @@ def open_suite(
         (platform, file)
         for platform in wanted
         for source, release in heads
-        for component in components
-        for file in index_files(source, release, component=component, architecture=platform.architecture)
+        for file in index_files(source, release, component=_COMPONENT, architecture=platform.architecture)
     ]
     downloader = Downloader(store, http, workers=_AT_ONCE, progress=progress)
     files = [file for _, file in jobs]
