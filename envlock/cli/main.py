@@ -46,6 +46,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # file names may hold what the terminal cannot show
     try:
         status = _run(sys.argv[1:], invocation)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what a full disk refuses is refused here, and not when the interpreter ends
     except BrokenPipeError:
         _forget_stdout()
         status = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from envlock import manifest
 from envlock.digest import Digest
+from envlock.errors import FaultyInput
 from envlock.fetch.store import Store
 from envlock.image.archive import write_docker_archive
 from envlock.image.artefacts import Fetcher, Origin, Supply
@@ -54,18 +55,31 @@ class Outputs:
         return self.manifest.with_name(f"{self.manifest.stem}.{platform.architecture}{self.manifest.suffix}")
 
     def judge(self, platforms: Sequence[Platform]) -> None:
-        """Raise what `refuse_destinations` and `refuse_bad_tag` raise, before work is done in vain."""
+        """Refuse, before work is done in vain, what cannot be written.
+
+        Raise what `refuse_destinations` and `refuse_bad_tag` raise, and FaultyInput "archive-one-platform".
+        """
         manifests = [self.manifest_of(platform, several=len(platforms) > 1) for platform in platforms]
         places = [(self.layout, is_image_tar if self.as_tar else is_layout)]
         places += [(path, is_manifest) for path in manifests]
         if self.docker_archive is not None:
             places.append((self.docker_archive, is_image_tar))
             refuse_bad_tag(self.tag)
+            _refuse_several(platforms)
         refuse_destinations(places)
 
     def paths(self) -> tuple[Path, ...]:
         """All that is written to."""
         return tuple(path for path in (self.layout, self.manifest, self.docker_archive) if path)
+
+
+def _refuse_several(platforms: Sequence[Platform]) -> None:
+    if len(platforms) > 1:
+        raise FaultyInput(
+            f"a docker-archive holds one platform, and {len(platforms)} are to be built",
+            hint="Build one platform, with --platform.",
+            code="archive-one-platform",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,8 +139,11 @@ def test_what_the_terminal_cannot_show_is_written_another_way(encoding: str, tmp
 
 def test_an_output_that_is_full_is_the_machines_lack(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "envlock", "--help"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert done.returncode == 4
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr

@@ -18,7 +18,6 @@ from image_world import World, spec_of
 
 from envlock.digest import Digest
 from envlock.errors import FaultyInput, MachineLacks
-from envlock.image.archive import write_docker_archive
 from envlock.image.built import BuiltImage
 from envlock.image.config import FinishedLayer
 from envlock.image.layout import Bundle, Image, write_layout, write_layout_tar
@@ -27,6 +26,11 @@ from envlock.platforms import Platform
 from envlock.spec.model import ImageSpec
 
 Programs = Callable[..., str]
+
+
+def files_of(archive: Path) -> dict[str, bytes]:
+    with tarfile.open(archive) as tar:
+        return {member.name: opened.read() for member in tar if (opened := tar.extractfile(member))}
 
 
 @pytest.fixture(scope="module")
@@ -94,18 +98,15 @@ def test_umoci_unpacks_the_layout(built: BuiltImage, program: Programs, tmp_path
     assert (root / "rootfs/usr/share/base-files/text").read_text() == "base-files"
 
 
-def test_the_docker_archive_holds_the_layers_of_the_layout(
-    built: BuiltImage, program: Programs, tmp_path: Path
-) -> None:
+def test_the_docker_archive_holds_the_layers_of_the_layout(built: BuiltImage, program: Programs) -> None:
     assert built.docker_archive is not None
     told = inspect(program("skopeo"), f"docker-archive:{built.docker_archive}")
     assert told["Env"] == inspect(program("skopeo"), f"oci:{built.layout}")["Env"]
-    with tarfile.open(built.docker_archive) as tar:
-        tar.extractall(tmp_path, filter="data")
-    (image,) = json.loads((tmp_path / "manifest.json").read_bytes())
+    held = files_of(built.docker_archive)
+    (image,) = json.loads(held["manifest.json"])
     assert image["RepoTags"] == ["envlock/small:latest"]
-    assert Digest.of_file(tmp_path / image["Config"]) == built.platforms[0].config_digest
-    assert [Digest.of_file(tmp_path / name) for name in image["Layers"]] == [
+    assert Digest.of(held[image["Config"]]) == built.platforms[0].config_digest
+    assert [Digest.of(held[name]) for name in image["Layers"]] == [
         layer.digest for layer in built.platforms[0].layers
     ]
 
@@ -115,13 +116,11 @@ def test_a_docker_archive_without_compression_holds_the_tars(tmp_path: Path) -> 
     image = ImageSpec(archive_compression="none")
     outputs = world.outputs(docker_archive=tmp_path / "image.tar")
     layout = world.build(spec_of(tmp_path, image=image), outputs=outputs).layout
-    with tarfile.open(tmp_path / "image.tar") as tar:
-        tar.extractall(tmp_path / "x", filter="data")
-    (held,) = json.loads((tmp_path / "x" / "manifest.json").read_bytes())
-    config = json.loads((tmp_path / "x" / held["Config"]).read_bytes())
-    found = [f"sha256:{hashlib.sha256((tmp_path / 'x' / name).read_bytes()).hexdigest()}" for name in held["Layers"]]
-    assert found == config["rootfs"]["diff_ids"]
-    assert (layout / "blobs" / "sha256" / Path(held["Config"]).stem).is_file()
+    held = files_of(tmp_path / "image.tar")
+    (listed,) = json.loads(held["manifest.json"])
+    config = json.loads(held[listed["Config"]])
+    assert [str(Digest.of(held[name])) for name in listed["Layers"]] == config["rootfs"]["diff_ids"]
+    assert (layout / "blobs" / "sha256" / Path(listed["Config"]).stem).is_file()
 
 
 def test_a_layout_as_tar_is_read_and_is_the_same_twice(tmp_path: Path, program: Programs) -> None:
@@ -140,9 +139,14 @@ def test_several_platforms_are_one_index(tmp_path: Path) -> None:
         {"architecture": "amd64", "os": "linux"},
         {"architecture": "arm64", "os": "linux", "variant": "v8"},
     ]
+
+
+def test_a_docker_archive_of_several_platforms_is_refused_before_anything_is_built(world: World) -> None:
+    outputs = world.outputs(docker_archive=world.folder / "several.tar")
     with pytest.raises(FaultyInput) as fault:
-        write_docker_archive(made, tmp_path / "x.tar", tag="t", compression="gzip")
-    assert (fault.value.code, (tmp_path / "x.tar").exists()) == ("archive-one-platform", False)
+        outputs.judge([Platform.AMD64, Platform.ARM64])
+    assert fault.value.code == "archive-one-platform"
+    outputs.judge([Platform.AMD64])
 
 
 def test_an_earlier_layout_is_replaced_and_nothing_else_is_touched(tmp_path: Path) -> None:
