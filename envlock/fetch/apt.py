@@ -57,12 +57,11 @@ def read_apt_archives(
     root: Path = Path("/"),
     *,
     mirror: str | None = None,
-    security_mirror: str | None = None,
 ) -> AptSettings:
     """Read sources.list, sources.list.d, apt.conf's proxies, auth.conf and keyrings below `root`.
 
     The suites of the user's sources only tell which archive is Debian's: another suite of it may be locked. A
-    `mirror` is followed before them; its security archive is `security_mirror`, or its sibling MIRROR-security.
+    `mirror` is followed before them; its security archive is its sibling MIRROR-security.
     `environ` is read for APT_CONFIG, a further configuration file.
     """
     sources = read_sources(root)
@@ -71,9 +70,7 @@ def read_apt_archives(
     if mirror:
         archives[MAIN] = [mirror.rstrip("/")]
         # Signatures tell whether a mirror's security archive is Debian's, so the user's own ones may follow it.
-        archives[SECURITY] = [(security_mirror or f"{mirror.rstrip('/')}-security").rstrip("/"), *archives[SECURITY]]
-    elif security_mirror:
-        archives[SECURITY] = [security_mirror.rstrip("/")]
+        archives[SECURITY] = [f"{mirror.rstrip('/')}-security", *archives[SECURITY]]
     elif not archives[SECURITY]:
         archives[SECURITY] = [f"{url}-security" for url in archives[MAIN] if url.endswith(f"/{MAIN}")]
     used = [*chosen[MAIN], *chosen[SECURITY]]

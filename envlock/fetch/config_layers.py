@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from envlock.fetch.urls import split_credentials
 
-__all__ = ["Layer", "as_place", "first", "named", "truth"]
+__all__ = ["Layer", "as_place", "first", "named", "truth", "with_credentials"]
 
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)
 _T = TypeVar("_T")

@@ -24,7 +24,7 @@ from envlock.fetch.proxies import proxies_for
 from envlock.fetch.tls import make_session
 from envlock.fetch.urls import Credentials, host_key, mask, split_credentials
 
-__all__ = ["Http", "HttpSettings", "back_off"]
+__all__ = ["Http", "back_off"]
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _HOPS = 10

@@ -23,7 +23,6 @@ def read_http_settings(
     indexes: IndexSettings,
     apt: AptSettings | None = None,
     offline: bool = False,
-    connections: int = 32,
 ) -> HttpSettings:
     """Put together what the environment, ~/.netrc, pip, uv and apt say; raises FaultyInput "netrc-faulty".
 
@@ -51,7 +50,6 @@ def read_http_settings(
         trusted_hosts=indexes.trusted_hosts,
         credentials=credentials,
         read_timeout=indexes.timeout or HttpSettings().read_timeout,
-        connections=connections,
         offline=offline,
     )
 

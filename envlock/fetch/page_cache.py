@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from envlock.digest import Digest
 from envlock.errors import MachineLacks
@@ -100,16 +101,17 @@ def _pack(file: IndexFile) -> list[object]:
     ]
 
 
-def _unpack(row: list[object]) -> IndexFile:
+def _unpack(row: list[Any]) -> IndexFile:
+    """A file as `_pack` wrote it."""
     name, url, sha256, size, requires_python, yanked, upload_time, metadata_sha256, has_metadata = row
     return IndexFile(
-        file=name,  # type: ignore[arg-type]  # written by _pack, which is typed
-        url=url,  # type: ignore[arg-type]  # as above
-        sha256=Digest(sha256) if isinstance(sha256, str) else None,
-        size=size,  # type: ignore[arg-type]  # as above
-        requires_python=requires_python,  # type: ignore[arg-type]  # as above
-        yanked=yanked,  # type: ignore[arg-type]  # as above
-        upload_time=upload_time,  # type: ignore[arg-type]  # as above
-        metadata_sha256=Digest(metadata_sha256) if isinstance(metadata_sha256, str) else None,
-        has_metadata=bool(has_metadata),
+        file=name,
+        url=url,
+        sha256=sha256 and Digest(sha256),
+        size=size,
+        requires_python=requires_python,
+        yanked=yanked,
+        upload_time=upload_time,
+        metadata_sha256=metadata_sha256 and Digest(metadata_sha256),
+        has_metadata=has_metadata,
     )

@@ -36,7 +36,7 @@ class IndexClient:
     """Reads indexes. Safe to use from several threads.
 
     Pages are believed for ten minutes at most (less where the server says so), then asked for again with their ETag
-    or date; `fresh` asks at once. Within one client's life a page is read once. Offline, what was kept is used
+    or date. Within one client's life a page is read once. Offline, what was kept is used
     whatever its age. `say` is told what a user should know; `clock` gives Unix time.
     """
 
@@ -45,13 +45,11 @@ class IndexClient:
         http: Http,
         store: Store,
         *,
-        fresh: bool = False,
         say: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.http = http
         self._store = store
-        self._fresh = fresh
         self._say = say
         self._clock = clock
         self._cache = PageCache(store)
@@ -159,7 +157,7 @@ class IndexClient:
 
     def _page(self, url: str, *, fresh: bool) -> tuple[IndexFile, ...]:
         if url not in self._pages or (fresh and url not in self._asked):
-            self._pages[url] = self._current(url, fresh=fresh or self._fresh).files or ()
+            self._pages[url] = self._current(url, fresh=fresh).files or ()
         return self._pages[url]
 
     def _current(self, url: str, *, fresh: bool) -> CachedPage:

@@ -1,9 +1,9 @@
-"""Where the user's own configuration says that packages are: indexes by pip and uv, archives by apt.
+"""Where the user's own configuration of pip and uv says that packages are.
 
 For each setting (the default index, further indexes, find-links, certificate, proxy, ...) the first of these that
 says something is followed:
 
-1. flags of envlock's own command line;
+1. the flag of envlock's own command line, for the default index;
 2. uv's variables (UV_DEFAULT_INDEX before UV_INDEX_URL; UV_INDEX and UV_EXTRA_INDEX_URL; UV_FIND_LINKS);
 3. pip's variables (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS, PIP_CERT, PIP_PROXY, PIP_TRUSTED_HOST);
 4. for the certificate bundle: SSL_CERT_FILE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE;
@@ -23,14 +23,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.fetch.apt import AptSettings, read_apt_archives
 from envlock.fetch.config_layers import Layer, as_place, first
 from envlock.fetch.model import IndexUrl
 from envlock.fetch.pip_config import ask_pip_for_its_index, pip_layers
 from envlock.fetch.urls import split_credentials
 from envlock.fetch.uv_config import uv_layers
 
-__all__ = ["AptSettings", "IndexSettings", "read_apt_archives", "read_index_settings"]
+__all__ = ["IndexSettings", "read_index_settings"]
 
 _CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -64,30 +63,19 @@ def read_index_settings(
     home: Path,
     *,
     index_url: str | None = None,
-    extra: Sequence[str] | None = None,
-    find_links: Sequence[str] | None = None,
-    cert: Path | None = None,
-    proxy: str | None = None,
     root: Path = Path("/"),
     prefix: Path = Path(sys.prefix),
     cwd: Path | None = None,
     python: str = sys.executable,
 ) -> IndexSettings:
-    """Read flags, variables and files; the module's docstring says which wins.
+    """Read the flag, variables and files; the module's docstring says which wins.
 
     Relative paths in variables and pip's files count from `cwd` (`home` without one). `prefix` is where the
     installed pip's site configuration is, `python` the interpreter whose pip is asked for its default index.
     Raises FaultyInput "pip-config-faulty" or "uv-config-faulty", MachineLacks "no-index".
     """
     base = cwd or home
-    flags = Layer(
-        origin="the command line",
-        index_url=as_place(index_url, base, home) if index_url else None,
-        extra=tuple(as_place(url, base, home) for url in extra) if extra is not None else None,
-        find_links=tuple(as_place(url, base, home) for url in find_links) if find_links is not None else None,
-        cert=cert,
-        proxy=proxy,
-    )
+    flags = Layer(origin="the command line", index_url=as_place(index_url, base, home) if index_url else None)
     uv_variables, *uv_files = uv_layers(environ, home, root=root, cwd=base)
     pip_variables, pip_files = pip_layers(environ, home, root=root, prefix=prefix, cwd=base)
     layers = (flags, uv_variables, pip_variables, *_ca_layers(environ), *uv_files, pip_files)

@@ -17,8 +17,9 @@ import pytest
 
 from envlock.fetch.apt import read_apt_archives
 from envlock.fetch.download import Downloader, Want
-from envlock.fetch.http import Http, HttpSettings
+from envlock.fetch.http import Http
 from envlock.fetch.locate import deb_urls
+from envlock.fetch.model import HttpSettings
 from envlock.fetch.store import Store
 from envlock.image.layers.bytecode import Compiler
 from envlock.image.layers.debian import (

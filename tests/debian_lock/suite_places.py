@@ -10,7 +10,8 @@ import pytest
 from signed_archive import Archive, Mirror, SigningKey, serve, signing_key, stanza
 
 from envlock.fetch.apt import AptSettings
-from envlock.fetch.http import Http, HttpSettings
+from envlock.fetch.http import Http
+from envlock.fetch.model import HttpSettings
 from envlock.fetch.store import Store
 from envlock.lock.debian.suite import DebianSuite, open_suite
 from envlock.platforms import Platform

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from envlock.fetch.apt import AptSettings, read_apt_archives
-from envlock.fetch.http import Http, HttpSettings
+from envlock.fetch.http import Http
+from envlock.fetch.model import HttpSettings
 from envlock.fetch.store import Store
 from envlock.lock.debian.suite import DebianSuite, open_suite
 from envlock.lock.debian.version import Version

@@ -12,7 +12,8 @@ from signed_archive import put, stanza
 from suite_places import NOW, Place
 
 from envlock.errors import EnvlockError, FaultyInput, MachineLacks, Unsatisfiable
-from envlock.fetch.http import Http, HttpSettings
+from envlock.fetch.http import Http
+from envlock.fetch.model import HttpSettings
 from envlock.lock.debian.suite import facts_of
 from envlock.lock.model import LockedDeb
 from envlock.platforms import Platform

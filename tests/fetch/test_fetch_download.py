@@ -376,7 +376,8 @@ from pathlib import Path
 from envlock.digest import Digest
 from envlock.errors import EnvlockError
 from envlock.fetch.download import Downloader, Want
-from envlock.fetch.http import Http, HttpSettings
+from envlock.fetch.http import Http
+from envlock.fetch.model import HttpSettings
 from envlock.fetch.store import Store
 root, digest, size, url = sys.argv[1:]
 with Http(HttpSettings()) as http:

@@ -139,7 +139,7 @@ def test_an_html_page(server: Server, http: Http, store: Store) -> None:
 def test_links_that_must_not_be_followed_are_not_there(server: Server, http: Http, store: Store, url: str) -> None:
     server.serve("/simple/demo/", json_page(one(url)), html_page(f'<a href="{url}">x</a>'))
     assert IndexClient(http, store).files("demo", index(server)) == ()
-    assert IndexClient(http, store, fresh=True).files("demo", index(server)) == ()
+    assert IndexClient(http, store).files("demo", index(server), fresh=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_bucket_that_answers_403_does_not_know_the_project_unless_credentials_
         assert IndexClient(http, store).files("demo", index(server)) == ()
     secret = IndexUrl(name="x", url=server.url("/simple").replace("//", "//u:p@"))
     with quick_http() as http, pytest.raises(MachineLacks) as caught:
-        IndexClient(http, store, fresh=True).files("demo", secret)
+        IndexClient(http, store).files("demo", secret, fresh=True)
     assert caught.value.code == "unauthorised"
 
 
@@ -277,7 +277,7 @@ def test_the_server_says_how_long_a_page_is_good(
 def test_one_client_reads_a_page_once_and_fresh_asks_anew_once(server: Server, http: Http, store: Store) -> None:
     server.serve("/simple/demo/", json_page(one(), **{"Cache-Control": "no-cache"}))
     IndexClient(http, store).files("demo", index(server))
-    client = IndexClient(http, store, fresh=True)
+    client = IndexClient(http, store)
     for _ in range(3):
         client.files("demo", index(server), fresh=True)
     assert len(server.asked) == 2
@@ -289,8 +289,8 @@ def test_a_kept_page_serves_offline_whatever_its_age(server: Server, http: Http,
     IndexClient(http, store, clock=clock).files("demo", index(server))
     clock.now += 1e9
     with quick_http(offline=True) as offline:
-        client = IndexClient(offline, store, clock=clock, fresh=True)
-        assert len(client.files("demo", index(server))) == 1
+        client = IndexClient(offline, store, clock=clock)
+        assert len(client.files("demo", index(server), fresh=True)) == 1
         with pytest.raises(MachineLacks) as caught:
             client.files("other", index(server))
     assert caught.value.code == "offline"

@@ -52,12 +52,11 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_flags_win_over_everything(machine: Machine) -> None:
+def test_the_flag_wins_over_everything(machine: Machine) -> None:
     machine.write("etc/pip.conf", "[global]\nindex-url = https://file.example/simple\n")
     environ = {"UV_DEFAULT_INDEX": "https://uv.example", "PIP_INDEX_URL": "https://pip.example"}
-    settings = machine.read(environ, index_url=CORP, extra=["https://more.example/simple"], find_links=["/wheels"])
-    assert [index.url for index in settings.indexes] == [CORP, "https://more.example/simple"]
-    assert [(place.url, place.links) for place in settings.find_links] == [("/wheels", True)]
+    settings = machine.read(environ, index_url=CORP)
+    assert [index.url for index in settings.indexes] == [CORP]
     assert settings.origin == "the command line"
     assert {place.name for place in settings.places} == {"default"}
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from envlock.fetch.http import Http, HttpSettings
-from envlock.fetch.model import IndexFile, IndexUrl
+from envlock.fetch.http import Http
+from envlock.fetch.model import HttpSettings, IndexFile, IndexUrl
 from envlock.fetch.simple import IndexClient
 from envlock.fetch.store import Store
 from envlock.lock.wheels.resolve import WheelRequest, WheelResolver
