@@ -12,7 +12,8 @@ demo:
 	@echo "The image is an OCI layout in .demo/qlora/image. To run it where there is a Docker engine:"
 	@echo "  $(DEMO_ENV) .demo/venv/bin/envlock build examples/qlora --output .demo/qlora --docker-archive .demo/qlora.tar"
 	@echo "  docker load -i .demo/qlora.tar"
-	@echo "  docker run --rm --gpus all envlock/qlora python -c 'import torch, transformers, peft'"
+	@echo "  docker run --rm --gpus all envlock/qlora python -c 'import torch; print(torch.randn(9, 9, device=\"cuda\").sum())'"
+	@echo "  docker run --rm envlock/qlora python train.py --smoke    # a LoRA step, on a GPU or without one"
 
 test: lint pytest
 

@@ -62,8 +62,8 @@ def lock(
         file = check_lock(world, request)
         talk.data({"lock": str(file), "stale": False}, f"{file} is up to date")
     elif dry_run:
-        run = try_lock(world, request, talk.progress())
-        talk.data(run.as_json(), _told(run))
+        run, changes = try_lock(world, request, talk.progress())
+        talk.data(run.as_json() | {"changes": list(changes)}, "\n".join((*changes, _told(run))))
     else:
         _print(talk, lock_files(world, request, talk.progress()))
 

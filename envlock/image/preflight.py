@@ -17,7 +17,7 @@ def refuse_mismatch(spec: EnvSpec, lock: Lock, platforms: Sequence[Platform]) ->
     """Raise Difference "stale-lock" for another spec's lock, Unsatisfiable "contract-not-met" for a lesser target."""
     if lock.spec != spec.digest or lock.name != spec.name:
         raise Difference(
-            f"the lock of {lock.name} was made from another {spec.file.name} than {spec.file}",
+            f"{spec.file}, or a file that it names, changed since the lock of {lock.name} was made",
             hint="Run `envlock lock` for it, and build again; `envlock lock --check` tells what changed.",
             code="stale-lock",
         )

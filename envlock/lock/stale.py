@@ -35,8 +35,9 @@ def differences(spec: EnvSpec, lock: Lock, *, text: str, derived: Mapping[str, s
     found = [*_environment(spec, lock), *_requirements(spec, lock), *_base(spec, lock), *_target(spec, lock)]
     if not found and lock.spec != spec.digest:
         found.append(
-            f"{spec.file.name} is not the one that was locked; what differs (indexes, resolver, exclude-newer, "
-            "allow-sdist, order, or the content of a local wheel) does not show in the pins"
+            f"{spec.file.name} or a file that it names is not as it was locked; what differs (a range that the pins "
+            "still meet, indexes, exclude-newer, allow-sdist, order, or the content of a local wheel) does not show "
+            "in the pins"
         )
     if text != dumps(lock):
         found.append(f"{lock.name}.lock is not written as envlock writes it: it was edited or merged by hand")

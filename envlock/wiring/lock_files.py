@@ -48,17 +48,21 @@ class LockFiles:
 def lock_files(spec: EnvSpec, chosen: Path | None) -> LockFiles:
     """The place of a lock: `chosen`, else the nearest `lockfiles` folder at or above the specification.
 
-    The way up ends at a git repository's root. Where there is none, it is `lockfiles` beside the specification.
+    The way up stays within the git repository that the specification is in; outside of one there is no way up, so
+    that a stray folder above somebody's home takes nobody's lock. Where there is none, it is `lockfiles` beside it.
     """
     if chosen is not None:
         return LockFiles(chosen, spec.name)
     start = spec.file.parent
-    for folder in (start, *start.parents):
-        if (folder / _FOLDER).is_dir():
-            return LockFiles(folder / _FOLDER, spec.name)
-        if (folder / ".git").exists():
-            break
-    return LockFiles(start / _FOLDER, spec.name)
+    found = (folder / _FOLDER for folder in _within_repository(start) if (folder / _FOLDER).is_dir())
+    return LockFiles(next(found, start / _FOLDER), spec.name)
+
+
+def _within_repository(start: Path) -> tuple[Path, ...]:
+    """The folder and those above it, up to the root of its git repository; the folder alone outside of one."""
+    upward = (start, *start.parents)
+    roots = [count for count, folder in enumerate(upward, 1) if (folder / ".git").exists()]
+    return upward[: min(roots, default=1)]
 
 
 def read_text(path: Path) -> str | None:

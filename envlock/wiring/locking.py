@@ -64,12 +64,14 @@ def lock(world: World, request: LockRequest, progress: Progress) -> Locked:
     return Locked(lock=fresh, file=files.lock, written=tuple(changed), changes=_changes(previous, fresh))
 
 
-def try_lock(world: World, request: LockRequest, progress: Progress) -> DryRun:
-    """What locking now would give and what building it would cost; nothing is written but the cache."""
+def try_lock(world: World, request: LockRequest, progress: Progress) -> tuple[DryRun, tuple[str, ...]]:
+    """What building would cost after locking now, and what would change; nothing is written but the cache."""
     spec, files = _read(world, request)
-    fresh = _resolve(world, spec, _previous(files, request), request, progress)
+    previous = _previous(files, request)
+    fresh = _resolve(world, spec, previous, request, progress)
     store = Store(world.cache)
-    return dry_run(fresh, spec.target, present=lambda digest: store.find(digest) is not None)
+    run = dry_run(fresh, spec.target, present=lambda digest: store.find(digest) is not None)
+    return run, _changes(previous, fresh)
 
 
 def check_lock(world: World, request: LockRequest) -> Path:

@@ -163,3 +163,13 @@ def test_a_tilde_that_a_shell_left_in_is_the_home(tmp_path: Path) -> None:
     assert (tmp_path / "home" / "new" / "envlock.toml").is_file()
     assert run("init", "~nobody", cwd=tmp_path).returncode == 0
     assert (tmp_path / "~nobody" / "envlock.toml").is_file()
+
+
+def test_a_lock_is_looked_for_upward_only_within_a_repository(tmp_path: Path) -> None:
+    project = tmp_path / "stray" / "project"
+    project.mkdir(parents=True)
+    (project / "envlock.toml").write_text(SPEC)
+    (tmp_path / "stray" / "lockfiles").mkdir()
+    assert f"{project / 'lockfiles' / 'tiny.lock'}" in run("lock", "--check", cwd=project).stderr
+    (tmp_path / "stray" / ".git").mkdir()
+    assert f"{tmp_path / 'stray' / 'lockfiles' / 'tiny.lock'}" in run("lock", "--check", cwd=project).stderr

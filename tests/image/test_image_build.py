@@ -186,7 +186,7 @@ def test_a_file_planted_in_a_data_directory_fails_the_build_and_nothing_is_writt
 
 def test_a_stale_lock_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
     world = World(tmp_path)
-    with pytest.raises(Difference, match="was made from another envlock") as fault:
+    with pytest.raises(Difference, match="changed since the lock of") as fault:
         world.build(spec_of(tmp_path, digest=Digest.of(b"changed")))
     assert (fault.value.code, fault.value.status, world.fetcher.fetched) == ("stale-lock", 1, [])
 

@@ -56,7 +56,7 @@ def test_a_changed_specification_is_never_taken_for_the_same(wanted: EnvSpec) ->
 
 def test_a_change_that_pins_do_not_show_is_told_in_general() -> None:
     (line,) = check(changed(spec("six")), made_for(spec("six")))
-    assert line.startswith("envlock.toml is not the one that was locked")
+    assert line.startswith("envlock.toml or a file that it names is not as it was locked")
 
 
 def test_a_requirement_that_a_pin_does_not_meet_is_named() -> None:
@@ -204,7 +204,7 @@ def test_derived_files_are_compared() -> None:
 def test_a_requirement_that_cannot_be_decided_is_left_to_locking() -> None:
     wanted = spec("six", 'peft ; extra == "x"', "not a requirement")
     (line,) = check(changed(wanted), made_for(spec("six")))
-    assert line.startswith("envlock.toml is not the one that was locked")
+    assert line.startswith("envlock.toml or a file that it names is not as it was locked")
 
 
 def test_an_edited_lock_is_told() -> None:
