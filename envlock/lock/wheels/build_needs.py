@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from envlock.errors import Unsatisfiable
 from envlock.fetch.model import IndexFile
 from envlock.fetch.store import Store
-from envlock.lock.model import BuildRequirement
-from envlock.lock.wheels.asks import prerelease_names, read_asks, versions_pinned
+from envlock.lock.model import BuildRequirement, LockedWheel
+from envlock.lock.wheels.asks import Ask, prerelease_names, read_asks, versions_pinned
 from envlock.lock.wheels.catalogue import Catalogue, PackageIndex, Ready, Routes
 from envlock.lock.wheels.consult import Consultation, consult
 from envlock.lock.wheels.interpreter import Interpreter
@@ -69,13 +69,7 @@ class BuildNeeds:
         asks = read_asks([Requirement(text=text, origin=origin) for text in wanted], target)
         if not asks:
             return ()
-        by_url = [ask.name for ask in asks if ask.url]
-        if by_url:
-            raise Unsatisfiable(
-                f"{builds} wants {', '.join(by_url)} from a URL for being built, which cannot be locked",
-                hint="Choose another version of it, or build its wheel yourself and name that.",
-                code="build-needs",
-            )
+        _refuse_urls(asks, builds)
         constraints = tuple(ask for ask in read_asks(self._constraints, target) if not ask.url)
         pins = {each.name: each.version for each in kept}
         rules = Rules(
@@ -101,17 +95,28 @@ class BuildNeeds:
             ) from exc
         # Which platform is named does not matter: it does not come into a BuildRequirement.
         wheels = [catalogue.pick(name, version, Platform.AMD64) for name, version in chosen.items()]
-        return tuple(
-            BuildRequirement(
-                name=wheel.name,
-                version=wheel.version,
-                file=wheel.file,
-                size=wheel.size,
-                sha256=wheel.sha256,
-                index=wheel.index,
-            )
-            for wheel in wheels
+        return tuple(_requirement(wheel) for wheel in wheels)
+
+
+def _refuse_urls(asks: Iterable[Ask], builds: str) -> None:
+    by_url = [ask.name for ask in asks if ask.url]
+    if by_url:
+        raise Unsatisfiable(
+            f"{builds} wants {', '.join(by_url)} from a URL for being built, which cannot be locked",
+            hint="Choose another version of it, or build its wheel yourself and name that.",
+            code="build-needs",
         )
+
+
+def _requirement(wheel: LockedWheel) -> BuildRequirement:
+    return BuildRequirement(
+        name=wheel.name,
+        version=wheel.version,
+        file=wheel.file,
+        size=wheel.size,
+        sha256=wheel.sha256,
+        index=wheel.index,
+    )
 
 
 def _refuse(name: str, offer: Offer) -> Ready:

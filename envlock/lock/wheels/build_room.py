@@ -64,7 +64,7 @@ class BuildRoom:
         for name in ("home", "tmp", "uv", "wheels", "out"):
             (folder / name).mkdir(parents=True)
         compiler = folder / "no-compiler"
-        compiler.write_text(_SCRIPT)
+        compiler.write_text(_SCRIPT, encoding="utf-8")
         compiler.chmod(0o755)
 
     @property
@@ -81,7 +81,7 @@ class BuildRoom:
             lines.append(f"{place} --hash=sha256:{wheel.sha256}\n")
         if lines:
             requirements = self._folder / "requirements.txt"
-            requirements.write_text("".join(lines))
+            requirements.write_text("".join(lines), encoding="utf-8")
             self._uv(
                 *("pip", "install", "--python", str(self._python), "--no-deps", "--require-hashes", "--no-index"),
                 *("--link-mode", "copy", "-r", str(requirements)),

@@ -91,10 +91,11 @@ class Builder:
             asked = self._stated(source)
             for _ in range(_ROUNDS):
                 requires = needs(sorted(asked), before, source.label)
-                more = self._attempt(source, requires, asked)
-                if more <= asked:
-                    return self._ready(source, requires, platform)
-                asked |= more
+                outcome = self._attempt(source, requires, asked)
+                wanted = frozenset(outcome["wanted"])
+                if wanted <= asked:
+                    return self._ready(source, requires, outcome, platform)
+                asked |= wanted
         raise Unsatisfiable(
             f"{source.label} wants other build requirements each time it is asked", hint=_ADVICE, code="build-failed"
         )
@@ -102,8 +103,8 @@ class Builder:
     def build_with(self, source: Source, requires: Sequence[BuildRequirement], platform: Platform) -> Ready:
         """Build with exactly these requirements, as a lock states them; raises as `build` does."""
         with self._alone(source):
-            self._attempt(source, tuple(requires), None)
-            return self._ready(source, tuple(requires), platform)
+            outcome = self._attempt(source, tuple(requires), None)
+            return self._ready(source, tuple(requires), outcome, platform)
 
     @contextmanager
     def _alone(self, source: Source) -> Iterator[None]:
@@ -123,18 +124,18 @@ class Builder:
 
     def _attempt(
         self, source: Source, requires: tuple[BuildRequirement, ...], asked: frozenset[str] | None
-    ) -> frozenset[str]:
+    ) -> dict[str, Any]:
         """Have the wheel built with these requirements, unless the backend wants more than was asked for.
 
-        Returns what the backend wants. With `asked` None the requirements are final.
+        Returns what the backend "wanted", and, where it was built, the wheel's "file", "sha256" and "size". With
+        `asked` None the requirements are final.
         """
         note = self._outcome(source, requires)
         known = self._read(note)
         if known is not None:
-            wanted = frozenset(known["wanted"])
-            short = asked is not None and not wanted <= asked
+            short = asked is not None and not asked.issuperset(known["wanted"])
             if short or ("sha256" in known and self._store.find(Digest.parse(known["sha256"]), known["size"])):
-                return wanted
+                return known
         task = self._progress.start(f"building {source.label}", total=None, unit="builds")
         try:
             if not cuts_network(self._environ.get("PATH", "")):
@@ -144,7 +145,7 @@ class Builder:
         finally:
             task.finish()
         self._store.write(note, json.dumps(outcome).encode())
-        return frozenset(outcome["wanted"])
+        return outcome
 
     def _build(
         self, source: Source, requires: tuple[BuildRequirement, ...], asked: frozenset[str] | None, scratch: Path
@@ -178,17 +179,17 @@ class Builder:
                 code="wheel-faulty",
             )
 
-    def _ready(self, source: Source, requires: tuple[BuildRequirement, ...], platform: Platform) -> Ready:
-        known = self._read(self._outcome(source, requires))
-        assert known is not None  # noqa: S101 (written by _complete just before, under the same lock)
-        digest = Digest.parse(known["sha256"])
+    def _ready(
+        self, source: Source, requires: tuple[BuildRequirement, ...], built: Mapping[str, Any], platform: Platform
+    ) -> Ready:
+        digest = Digest.parse(built["sha256"])
         path = self._store.path(digest)
-        metadata = read_wheel(path, known["file"]).text("METADATA").encode()
+        metadata = read_wheel(path, built["file"]).text("METADATA").encode()
         wheel = LockedWheel(
             name=source.name,
-            version=str(read_wheel_metadata(metadata, known["file"]).version),
-            file=known["file"],
-            size=int(known["size"]),
+            version=str(read_wheel_metadata(metadata, built["file"]).version),
+            file=built["file"],
+            size=built["size"],
             sha256=digest,
             index="built",
             platforms=(platform,),

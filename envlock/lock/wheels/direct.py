@@ -28,7 +28,7 @@ from envlock.lock.wheels.git import Git, GitSource, parse_git_url
 from envlock.lock.wheels.metadata import WheelMetadata, read_wheel_metadata
 from envlock.lock.wheels.offers import is_sdist
 from envlock.lock.wheels.sdist import SdistSource
-from envlock.lock.wheels.tags import Fit
+from envlock.lock.wheels.tags import Fit, tags_of
 from envlock.platforms import Platform
 
 __all__ = ["Directs", "without_urls"]
@@ -161,7 +161,7 @@ class Directs:
                 hint=f"Write {stated.name} @ ... instead.",
                 code="direct-url",
             )
-        tags = "-".join(file.removesuffix(".whl").split("-")[-3:]).lower()
+        tags = tags_of(file)
         why = self.fit.misfit(tags).words if self.fit.rank(tags) is None else self._python_misfit(stated)
         if why is not None:
             raise Unsatisfiable(

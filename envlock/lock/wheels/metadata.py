@@ -30,7 +30,6 @@ class Need:
     specifier: SpecifierSet | None  # None where it is not one of the standard, as old packages have it
     marker: Marker | None
     url: str | None
-    text: str
 
     def holds(self, target: Target, extras: Iterable[str]) -> bool:
         """Whether the target needs it when the package is wanted with these extras."""
@@ -85,7 +84,6 @@ def _need(text: str, origin: str) -> Need:
         specifier=parsed.specifier,
         marker=parsed.marker,
         url=parsed.url,
-        text=text,
     )
 
 
@@ -99,7 +97,7 @@ def _legacy_need(text: str, origin: str) -> Need:
     except InvalidMarker as exc:
         raise _faulty(origin, f"it requires {text!r}, whose marker cannot be read") from exc
     extras = frozenset(canonicalize_name(extra) for extra in (match[2] or "").split(",") if extra.strip())
-    return Need(name=canonicalize_name(match[1]), extras=extras, specifier=None, marker=marker, url=None, text=text)
+    return Need(name=canonicalize_name(match[1]), extras=extras, specifier=None, marker=marker, url=None)
 
 
 def _faulty(origin: str, why: str) -> FaultyInput:

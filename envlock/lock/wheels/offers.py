@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envlock.fetch.model import IndexFile, IndexUrl
-from envlock.lock.wheels.tags import Fit, Nearness
+from envlock.lock.wheels.tags import Fit, Nearness, tags_of
 
 __all__ = ["Excluded", "Offer", "Offers", "Reason", "Rules", "is_sdist", "sort_out"]
 
@@ -186,7 +186,7 @@ def _name(file: IndexFile, project: str) -> _Named | None:
         build = _BUILD.fullmatch(parts[2]) if len(parts) == 6 else None  # noqa: PLR2004 (PEP 427: with a build tag)
         version = _version(parts[1].replace("_", "-"))
         number = (int(build[1]), build[2]) if build else (0, "")
-        return _Named(file, version, "-".join(parts[-3:]).lower(), number) if version else None
+        return _Named(file, version, tags_of(file.file), number) if version else None
     match = _SDIST.fullmatch(file.file)
     if match is None or canonicalize_name(match["name"]) != project:
         return None

@@ -63,7 +63,7 @@ class PipTools:
         done = run(command, environment, question, "pip-tools")
         if done.status != 0:
             raise NoAnswer(_words(done.output, question))
-        return read_pins(answer.read_text())
+        return read_pins(answer.read_text(encoding="utf-8"))
 
 
 def _words(output: str, question: Question) -> str:

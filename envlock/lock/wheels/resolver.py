@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 from envlock.errors import MachineLacks
 from envlock.lock.wheels.target import Target
 
-__all__ = ["NoAnswer", "Question", "Resolver", "Run", "clean_environment", "read_pins", "write_question"]
+__all__ = ["NoAnswer", "Question", "Resolver", "Run", "clean_environment", "read_pins", "run", "write_question"]
 
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*([^\s;#]+)")
 _POLL = 0.05  # seconds
@@ -93,9 +93,11 @@ def write_question(question: Question) -> tuple[Path, Path, Path]:
     requirements = question.folder / "requirements.in"
     constraints = question.folder / "constraints.txt"
     answer = question.folder / "requirements.txt"
-    requirements.write_text("".join(f"{line}\n" for line in question.requirements))
-    constraints.write_text("".join(f"{line}\n" for line in question.constraints))
-    answer.write_text("".join(f"{name}=={version}\n" for name, version in sorted(question.pins.items())))
+    requirements.write_text("".join(f"{line}\n" for line in question.requirements), encoding="utf-8")
+    constraints.write_text("".join(f"{line}\n" for line in question.constraints), encoding="utf-8")
+    answer.write_text(
+        "".join(f"{name}=={version}\n" for name, version in sorted(question.pins.items())), encoding="utf-8"
+    )
     return requirements, constraints, answer
 
 

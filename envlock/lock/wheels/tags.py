@@ -11,7 +11,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
 
 from envlock.lock.wheels.target import Target
 
-__all__ = ["Fit", "Misfit", "Nearness"]
+__all__ = ["Fit", "Misfit", "Nearness", "tags_of"]
 
 _OLDEST_GLIBC = {"x86_64": 5, "i686": 5}  # minor version; 17 elsewhere, where manylinux2014 came first
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
@@ -36,6 +36,11 @@ class Misfit:
 
     nearness: Nearness
     words: str
+
+
+def tags_of(file: str) -> str:
+    """The tag part of a wheel's name."""
+    return "-".join(file.removesuffix(".whl").rsplit("-", 3)[-3:]).lower()
 
 
 class Fit:

@@ -65,7 +65,7 @@ class Uv:
         done = run(command, environment, question, "uv")
         if done.status != 0:
             raise NoAnswer(_words(done.output))
-        return read_pins(answer.read_text())
+        return read_pins(answer.read_text(encoding="utf-8"))
 
 
 def _words(output: str) -> str:

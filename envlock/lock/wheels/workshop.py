@@ -22,7 +22,7 @@ from envlock.lock.wheels.git import Git, GitPlace, GitSource
 from envlock.lock.wheels.interpreter import Interpreter, ask_interpreter
 from envlock.lock.wheels.offers import Offer
 from envlock.lock.wheels.sdist import SdistSource
-from envlock.lock.wheels.tags import Fit
+from envlock.lock.wheels.tags import Fit, tags_of
 from envlock.platforms import Platform
 from envlock.progress import NO_PROGRESS, Progress
 
@@ -166,7 +166,7 @@ class Rebuilder:
     def _check_fit(self, wheel: LockedWheel, built: BuiltFrom, interpreter: Interpreter) -> None:
         fit = Fit(interpreter.target)
         for each in built.requires:
-            tags = "-".join(each.file.removesuffix(".whl").split("-")[-3:]).lower()
+            tags = tags_of(each.file)
             if fit.rank(tags) is None:
                 raise MachineLacks(
                     f"{wheel.file} is built with {each.file}, which does not run here: it {fit.misfit(tags).words}",
