@@ -10,8 +10,8 @@ __all__ = ["Difference", "EnvlockError", "FaultyInput", "MachineLacks", "Unsatis
 class EnvlockError(Exception):
     """A fault that is told to the user: what and where in `message`, what to do next in `hint`.
 
-    `code` is a stable kebab-case name for scripts. The exit status belongs to the class; raise one of
-    the four below.
+    A hint is sentences, or one command as it is typed. `code` is a stable kebab-case name for scripts. The exit
+    status belongs to the class; raise one of the four below.
     """
 
     status: ClassVar[int] = 2

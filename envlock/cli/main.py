@@ -91,7 +91,7 @@ def _refused(exc: OSError) -> MachineLacks:
     names = " -> ".join(str(name) for name in (exc.filename, exc.filename2) if name is not None)
     return MachineLacks(
         f"{names or 'the system'}: {exc.strerror or exc}",
-        hint="look after rights, room and length of the name there; -v shows what was being done",
+        hint="Look after rights, room and length of the name there; -v shows what was being done.",
         code="system-refused",
     )
 

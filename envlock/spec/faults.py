@@ -85,7 +85,7 @@ def tell(faults: list[str]) -> NoReturn:
     ending = "this fault" if len(faults) == 1 else f"these {len(faults)} faults"
     raise FaultyInput(
         _CREDENTIALS.sub("***@", "\n".join(faults)),
-        hint=f"correct {ending}; docs/spec.md describes every key",
+        hint=f"Correct {ending}; docs/spec.md describes every key.",
         code="spec-faulty",
     )
 

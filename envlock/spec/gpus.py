@@ -15,7 +15,7 @@ from envlock.spec.values import shown, text
 __all__ = ["by_number", "capability", "gpu_names"]
 
 _MOST_LISTED = 4
-_CAPABILITY = re.compile(r"[1-9]\d?\.\d")
+_CAPABILITY = re.compile(r"[1-9]\d?\.\d", re.ASCII)
 _UNDOTTED = re.compile(r"(?:sm_?|compute_?)?([1-9]\d?)(\d)a?", re.IGNORECASE)
 # Words of nvidia-smi's names that do not change the capability: maker, form factor, memory, edition.
 _NOISE = re.compile(

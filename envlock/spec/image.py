@@ -27,7 +27,7 @@ from envlock.spec.values import (
 
 __all__ = ["read_image"]
 
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}|\d{1,9}(:\d{1,9})?")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}|\d{1,9}(:\d{1,9})?", re.ASCII)
 _ROOT = frozenset({"root", "0", "0:0"})
 # Folders of this machine that hold far more than a project: keys, caches, other people's files.
 _WHOLE = frozenset(

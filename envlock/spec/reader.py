@@ -71,6 +71,6 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         raise FaultyInput(
             f"{file}: {error.strerror}",
-            hint=f"name a folder that holds {FILE_NAME}, or the file itself; docs/spec.md tells how to write one",
+            hint=f"Name a folder that holds {FILE_NAME}, or the file itself; docs/spec.md tells how to write one.",
             code="spec-missing",
         ) from error

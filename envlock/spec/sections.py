@@ -43,8 +43,8 @@ _DEBIAN_NAME = matching(
     "a Debian package's name",
     "write the name alone: the lock finds version and architecture",
 )
-_DRIVER = re.compile(r"(?:>= ?)?(\d{3}(?:\.\d+){0,2})")
-_CUDA = re.compile(r"auto|cpu|[1-9]\d\.\d")
+_DRIVER = re.compile(r"(?:>= ?)?(\d{3}(?:\.\d+){0,2})", re.ASCII)
+_CUDA = re.compile(r"auto|cpu|[1-9]\d\.\d", re.ASCII)
 _PLATFORM_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("amd64", "x86_64", "x86-64", "linux/x86_64", "linux"), Platform.AMD64),
     **dict.fromkeys(("arm64", "aarch64", "linux/aarch64", "linux/arm64/v8"), Platform.ARM64),
@@ -130,7 +130,7 @@ def _driver(node: Node) -> str:
     written = text(node)
     found = _DRIVER.fullmatch(written)
     if not found:
-        number = re.search(r"\d{3}(?:\.\d+)*", written)
+        number = re.search(r"[0-9]{3}(?:\.[0-9]+)*", written)
         example = f">={number[0] if number else 535}"
         raise Wrong(f"{shown(written)} is not the lowest driver", f'write "{example}", as nvidia-smi shows it')
     return found[1]

@@ -118,6 +118,6 @@ def _epoch(world: World) -> int:
         return EPOCH
     if not text.isascii() or not text.isdigit():
         raise FaultyInput(
-            f"SOURCE_DATE_EPOCH is {text!r}", hint="give whole seconds since 1970, or unset it", code="bad-epoch"
+            f"SOURCE_DATE_EPOCH is {text!r}", hint="Give whole seconds since 1970, or unset it.", code="bad-epoch"
         )
     return int(text)

@@ -73,7 +73,7 @@ def read_text(path: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as exc:
         raise FaultyInput(
-            f"{path} cannot be read: {exc}", hint="restore the file, or lock anew", code="unreadable-file"
+            f"{path} cannot be read: {exc}", hint="Restore the file, or lock anew.", code="unreadable-file"
         ) from exc
 
 
@@ -95,6 +95,6 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as exc:
         raise MachineLacks(
             f"{path} cannot be written: {exc.strerror}",
-            hint="make room or give rights there, or name another folder",
+            hint="Make room or give rights there, or name another folder.",
             code="cannot-write",
         ) from exc

@@ -87,7 +87,7 @@ def check_lock(world: World, request: LockRequest) -> Path:
         listed = "".join(f"\n  - {line}" for line in differing)
         raise Difference(
             f"{files.lock} is stale:{listed}",
-            hint=f"envlock lock {told_path(request.folder)} brings it up to date and keeps the other pins",
+            hint=f"Run envlock lock {told_path(request.folder)}: it brings it up to date and keeps the other pins.",
             code="stale-lock",
         )
     return files.lock

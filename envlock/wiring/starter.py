@@ -38,7 +38,7 @@ def _checked(name: str) -> str:
     try:
         return usable_name(name)
     except Wrong as wrong:
-        raise FaultyInput(f"--name: {wrong}", hint="give another --name", code="bad-name") from wrong
+        raise FaultyInput(f"--name: {wrong}", hint="Give another --name.", code="bad-name") from wrong
 
 
 def _fallback_name(place: Path) -> str:
@@ -47,7 +47,7 @@ def _fallback_name(place: Path) -> str:
 
 def _write_new(file: Path, text: str) -> None:
     """Write a file that must not be there yet, whole or not at all."""
-    taken = FaultyInput(f"{file} is there already", hint="edit it, or name another folder", code="file-exists")
+    taken = FaultyInput(f"{file} is there already", hint="Edit it, or name another folder.", code="file-exists")
     if os.path.lexists(file):
         raise taken
     try:
@@ -64,7 +64,7 @@ def _write_new(file: Path, text: str) -> None:
             raise taken from None
         raise MachineLacks(
             f"{file} cannot be written: {exc.strerror}",
-            hint="make room or give rights there, or name another folder",
+            hint="Make room or give rights there, or name another folder.",
             code="cannot-write",
         ) from exc
 

@@ -28,7 +28,7 @@ class World:
         """The world of this process, started in `folder`."""
         cwd = Path.cwd() / folder
         if not cwd.is_dir():
-            raise FaultyInput(f"{cwd} is not a folder", hint="give -C a folder that exists", code="no-such-folder")
+            raise FaultyInput(f"{cwd} is not a folder", hint="Give -C a folder that exists.", code="no-such-folder")
         return cls(environ=dict(os.environ), cwd=cwd, home=_home(os.environ), now=datetime.now(UTC))
 
     @property

@@ -64,6 +64,7 @@ FAULTS: list[tuple[str, str, str]] = [  # added text, where (line: key), what is
         "torch comes from index[0] already",
     ),
     # the table target
+    ('[target]\ndriver = "\\u0665\\u0663\\u0665"', "6: target.driver", 'write ">=535"'),
     ("[target]\ndriver = 535", "6: target.driver", 'write ">=535"'),
     ('[target]\ndriver = "<=535"', "6: target.driver", 'not the lowest driver; write ">=535"'),
     ('[target]\ncuda = "cu128"', "6: target.cuda", 'write "12.8"'),
@@ -85,6 +86,7 @@ FAULTS: list[tuple[str, str, str]] = [  # added text, where (line: key), what is
     ('[image]\nprefix = "/tmp/env"', "6: image.prefix", "cleared"),
     ('[image]\nprefix = "/opt/my env"', "6: image.prefix", "not a usable prefix"),
     (f'[image]\nprefix = "/{"x" * 120}"', "6: image.prefix", "at most 100"),
+    ('[image]\nuser = "\\u0661\\u0660"', "6: image.user", "is not a user"),
     ("[image]\nuser = 1000", "6: image.user", 'write "1000"'),
     ('[image]\nuser = "Me"', "6: image.user", "is not a user"),
     ('[image]\nentrypoint = "python train.py"', "6: image.entrypoint", 'write it as a list, ["python", "train.py"]'),

@@ -38,7 +38,7 @@ def verified_text(signed: bytes, trust: Trust, *, origin: str) -> str:
 
     A signature by an unknown key is no fault beside a good one: archives sign with old and new keys.
     Raises FaultyInput "debian-signature-bad" or "debian-signature-expired"; MachineLacks "gpgv-missing",
-    "debian-keyring-missing" or "debian-key-unknown".
+    "gpgv-slow", "debian-keyring-missing" or "debian-key-unknown".
     """
     if not signed.startswith(_BEGIN) or signed.count(_BEGIN) != 1 or not signed.rstrip().endswith(_END):
         raise _bad(origin, "it is not one clear-signed text")
@@ -80,6 +80,12 @@ def _run_gpgv(signed: bytes, keyrings: Sequence[Path], scratch: Path) -> tuple[l
             "gpgv is not installed, and Debian's package index cannot be trusted unchecked",
             hint="Install it (apt-get install gpgv).",
             code="gpgv-missing",
+        ) from exc
+    except subprocess.TimeoutExpired as exc:
+        raise MachineLacks(
+            f"gpgv has not come to an end after {_LIMIT:.0f} s",
+            hint="Try again when the machine is less busy.",
+            code="gpgv-slow",
         ) from exc
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     status = [line.removeprefix("[GNUPG:] ").split() for line in lines if line.startswith("[GNUPG:] ")]
