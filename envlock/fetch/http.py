@@ -87,14 +87,12 @@ class Http:
         stream: bool = False,
         allow: frozenset[int] = frozenset(),
         limit: int = 256 << 20,
-        timeout: float | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> requests.Response:
         """Get a URL, trying again where that can help.
 
         Statuses of 400 and more are errors unless in `allow`. With `stream` the body is left to be read (and the
         response to be closed) by the caller, else it is in `.content`, at most `limit` bytes of it when decoded.
-        `timeout` is for the silence between two reads, in seconds, in place of the settings'.
         Raises MachineLacks: "offline", "dns", "unreachable", "tls", "proxy", "unauthorised", "server-busy",
         "timeout", "cut-off"; FaultyInput: "not-found", "server-refuses", "too-large", "bad-url".
         """
@@ -105,7 +103,7 @@ class Http:
                 hint="Run it once without the offline switch.",
                 code="offline",
             )
-        asked = _Asked(plain, dict(headers or {}), stream, allow, limit, timeout or self.settings.read_timeout)
+        asked = _Asked(plain, dict(headers or {}), stream, allow, limit)
         attempt = 0
         while True:
             attempt += 1
@@ -143,7 +141,7 @@ class Http:
                 prepared,
                 stream=True,
                 allow_redirects=False,
-                timeout=(self.settings.connect_timeout, asked.timeout),
+                timeout=(self.settings.connect_timeout, self.settings.read_timeout),
                 proxies=proxies_for(url, self.settings.proxies, self.settings.no_proxy),
             )
             location = response.headers.get("location")
@@ -182,7 +180,6 @@ class _Asked:
     stream: bool
     allow: frozenset[int]
     limit: int
-    timeout: float
 
 
 class _Again(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from envlock.spec.model import RESOLVERS, PythonSpec
@@ -15,9 +14,9 @@ __all__ = ["read_python"]
 _RESOLVER = choice(*RESOLVERS, meant={"pip": "pip-tools", "pip-compile": "pip-tools", "uv pip": "uv"})
 
 
-def read_python(table: Table, folder: Path, variables: Mapping[str, str]) -> PythonSpec:
+def read_python(table: Table, folder: Path) -> PythonSpec:
     """Read `[python]`; files are relative to `folder`."""
-    reader = RequirementsReader(folder, table.faults, variables)
+    reader = RequirementsReader(folder, table.faults)
     table.require("requirements", reader.read_list(constraint=False), None, 'requirements = ["torch", ...]')
     table.take("constraints", reader.read_list(constraint=True), None)
     allow_sdist = table.take("allow-sdist", _allow_sdist, ())

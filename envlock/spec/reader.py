@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,25 +25,24 @@ __all__ = ["FILE_NAME", "read_spec"]
 FILE_NAME = "envlock.toml"
 
 
-def read_spec(path: Path, *, variables: Mapping[str, str] | None = None, home: Path | None = None) -> EnvSpec:
+def read_spec(path: Path, *, home: Path | None = None) -> EnvSpec:
     """Read a specification: `path` is its file, or the folder that holds an envlock.toml.
 
-    `variables` are values for `${NAME}` in requirements files, which are refused without; `home` is the user's home,
-    which is never copied whole. Raise FaultyInput: "spec-faulty" with every fault of the file and of the
-    requirements files it names, each with file, line and key; "spec-missing" where there is no file.
+    `home` is the user's home, which is never copied whole. Raise FaultyInput: "spec-faulty" with every fault of the
+    file and of the requirements files it names, each with file, line and key; "spec-missing" where there is no file.
     """
     file = (path / FILE_NAME if is_folder(path) else path).absolute()
     document = read_document(_read(file), file.name)
     faults = Faults(file.name, document.lines)
     root = Table(Node(document.values, (), faults), "")
-    spec = _read_tables(root, file, variables or {}, home)
+    spec = _read_tables(root, file, home)
     find_clashes(faults, image=spec.image, data=spec.data, indexes=spec.indexes, sources=spec.sources)
     faults.raise_any()
     written_urls = tuple(table.take("url", text, "") for table in root.tables("index"))
     return replace(spec, digest=fingerprint(spec, written_urls=written_urls))
 
 
-def _read_tables(root: Table, file: Path, variables: Mapping[str, str], home: Path | None) -> EnvSpec:
+def _read_tables(root: Table, file: Path, home: Path | None) -> EnvSpec:
     folder = file.parent
     base = read_base(root.table("base"))
     env = read_env(root.table("env"), base.debian)
@@ -53,7 +51,7 @@ def _read_tables(root: Table, file: Path, variables: Mapping[str, str], home: Pa
         name=env.name,
         python_version=env.python,
         platforms=env.platforms,
-        python=read_python(root.table("python"), folder, variables),
+        python=read_python(root.table("python"), folder),
         indexes=tuple(read_index(table, folder) for table in root.tables("index")),
         target=read_target(root.table("target")),
         base=base,

@@ -19,7 +19,7 @@ from envlock.spec.values import list_of, shown, text
 __all__ = ["RequirementsReader", "logical_lines"]
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$", re.DOTALL)
-_VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+_VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}")
 _OPTION = re.compile(r"(--[a-z][a-z-]*|-[a-z])(?:\s*=\s*|\s+)?(.*)", re.DOTALL)
 _HASH = re.compile(r"\s--hash[=\s]\s*\S+")
 _LINE_OPTION = re.compile(r"\s(--[a-z][a-z-]*)")
@@ -65,17 +65,13 @@ class _Spot:
 
 
 class RequirementsReader:
-    """Collects requirements and constraints from lists in envlock.toml and from the files they name.
+    """Collects requirements and constraints from lists in envlock.toml and from the files they name."""
 
-    `variables` are values for `${NAME}`; a file that names another is faulty.
-    """
-
-    def __init__(self, folder: Path, faults: Faults, variables: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, faults: Faults) -> None:
         self.requirements: list[Requirement] = []
         self.constraints: list[Requirement] = []
         self._folder = folder
         self._faults = faults
-        self._variables = variables
         self._seen: set[tuple[Path, bool]] = set()
 
     def read_list(self, *, constraint: bool) -> Callable[[Node], None]:
@@ -103,7 +99,7 @@ class RequirementsReader:
 
     def _read_line(self, line: str, spot: _Spot) -> None:
         try:
-            line = self._expand(line)
+            _refuse_variable(line)
             if line.startswith("-"):
                 self._follow_option(line, spot)
             elif line:
@@ -164,15 +160,6 @@ class RequirementsReader:
     def _label(self, path: Path) -> str:
         return os.path.relpath(path, self._folder)
 
-    def _expand(self, line: str) -> str:
-        for name in _VARIABLE.findall(line):
-            if name not in self._variables:
-                raise Wrong(
-                    f"${{{name}}} is a variable, and the same file must mean the same everywhere",
-                    "write its value; credentials belong into ~/.netrc or pip's or uv's configuration",
-                )
-        return _VARIABLE.sub(lambda found: self._variables[found[1]], line)
-
 
 def logical_lines(written: str) -> Iterator[tuple[int, str]]:
     """Lines that say something and the numbers they begin at: comments are gone, continued lines joined."""
@@ -189,6 +176,15 @@ def logical_lines(written: str) -> Iterator[tuple[int, str]]:
         said = _COMMENT.sub("", joined).strip()
         if said:
             yield first, said
+
+
+def _refuse_variable(line: str) -> None:
+    variable = _VARIABLE.search(line)
+    if variable:
+        raise Wrong(
+            f"{variable[0]} is a variable, and the same file must mean the same everywhere",
+            "write its value; credentials belong into ~/.netrc or pip's or uv's configuration",
+        )
 
 
 def _read_text(path: Path) -> str:

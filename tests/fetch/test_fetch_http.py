@@ -198,9 +198,9 @@ def test_a_closed_port_is_told_as_that() -> None:
 
 def test_a_server_that_does_not_answer_is_told_as_slow(server: Server) -> None:
     started = time.monotonic()
-    assert failure(server.serve("/x", Reply(delay=1.0)), read_timeout=0.2, attempts=2).code == "timeout"
-    with quick_http(attempts=1) as http, pytest.raises(MachineLacks, match="in time"):
-        http.get(server.url("/x"), timeout=0.1)
+    fault = failure(server.serve("/x", Reply(delay=1.0)), read_timeout=0.2, attempts=2)
+    assert fault.code == "timeout"
+    assert "in time" in fault.message
     assert time.monotonic() - started < 2
 
 

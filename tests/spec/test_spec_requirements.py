@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from specs import SMALLEST, faults_of, requirements, spec_of, touch_wheel
 
-from envlock.spec.reader import read_spec
 from envlock.spec.requirements_files import logical_lines
 
 WHEEL = "ours-1.0-py3-none-any.whl"
@@ -252,13 +251,6 @@ def test_constraints_hold_constraints_only(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("numpy<3\nscipy[x]<2\n-r r.txt\n-e .\n")
     faults = faults_of(tmp_path, SMALLEST + 'constraints = ["c.txt"]')
     assert [fault.split(": ")[0] for fault in faults] == ["c.txt:2", "c.txt:3", "c.txt:4"]
-
-
-def test_variables_that_are_given_are_filled_in(tmp_path: Path) -> None:
-    (tmp_path / "envlock.toml").write_text(requirements("-r r.txt"))
-    (tmp_path / "r.txt").write_text("torch==${TORCH_VERSION}\n")
-    spec = read_spec(tmp_path, variables={"TORCH_VERSION": "2.6"})
-    assert [requirement.text for requirement in spec.python.requirements] == ["torch==2.6"]
 
 
 def test_a_hash_inside_a_word_begins_no_comment() -> None:
