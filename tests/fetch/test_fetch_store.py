@@ -113,6 +113,24 @@ def test_a_blob_that_was_changed_is_found_out_by_reading_it_and_removed(tmp_path
     assert not store.path(DIGEST).exists()
 
 
+def test_a_blob_that_nothing_touched_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    store.put(DATA)
+    read: list[Path] = []
+    of_file = Digest.of_file
+
+    def counted(path: Path) -> Digest:
+        read.append(path)
+        return of_file(path)
+
+    monkeypatch.setattr(Digest, "of_file", counted)
+    for _ in range(2):
+        assert store.verify(DIGEST) == store.path(DIGEST)
+    (tmp_path / "link").hardlink_to(store.path(DIGEST))  # as outputs are made
+    assert store.verify(DIGEST) == store.path(DIGEST)
+    assert read == [store.path(DIGEST)]
+
+
 def test_an_empty_blob_is_found_only_if_it_should_be_empty(tmp_path: Path) -> None:
     store = Store(tmp_path)
     path = store.path(DIGEST)
