@@ -6,6 +6,7 @@ import errno
 import http.client
 import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import requests
@@ -46,17 +47,26 @@ _BAD_URL = (
 
 
 _Verdict = tuple[EnvlockError, int]
-_Teller = Callable[[BaseException, list[BaseException], str, Path | None], _Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What failed: the exception that decides, all that it came with, the URL (masked), and who was trusted."""
+
+    found: BaseException
+    chain: list[BaseException]
+    url: str
+    ca_file: Path | None
 
 
 def explain(exc: BaseException, url: str, *, ca_file: Path | None) -> _Verdict:
     """The error to raise for a failed request, and how many attempts such a failure is worth."""
     chain = list(_chain(exc))
-    shown = mask(url)
     for kinds, tell in _TELLERS:
-        if found := _first(chain, *kinds):
-            return tell(found, chain, shown, ca_file)
-    return _unreachable(exc, chain, shown, ca_file)
+        found = next((item for item in chain if isinstance(item, kinds)), None)
+        if found is not None:
+            return tell(_Failure(found, chain, mask(url), ca_file))
+    return _unreachable(_Failure(exc, chain, mask(url), ca_file))
 
 
 def status_fault(response: requests.Response, *, sent_credentials: bool) -> EnvlockError:
@@ -109,10 +119,6 @@ def _chain(exc: BaseException) -> Iterator[BaseException]:
         todo.extend(item for item in inner if isinstance(item, BaseException))
 
 
-def _first(chain: list[BaseException], *kinds: type[BaseException]) -> BaseException | None:
-    return next((item for item in chain if isinstance(item, kinds)), None)
-
-
 def _words(exc: BaseException) -> str:
     """The innermost reason in its own words."""
     if isinstance(exc, OSError) and exc.strerror:
@@ -120,58 +126,67 @@ def _words(exc: BaseException) -> str:
     return mask_text(str(exc)) or type(exc).__name__
 
 
-def _untrusted(found: BaseException, _: list[BaseException], shown: str, ca_file: Path | None) -> _Verdict:
-    why = getattr(found, "verify_message", "") or _words(found)
-    trusted = f"only {ca_file} is trusted" if ca_file else "the system's certificates are trusted"
+def _untrusted(failure: _Failure) -> _Verdict:
+    why = getattr(failure.found, "verify_message", "") or _words(failure.found)
+    trusted = f"only {failure.ca_file} is trusted" if failure.ca_file else "the system's certificates are trusted"
     return _lacks(
-        f"the certificate of {shown} is not trusted: {why} ({trusted})",
+        f"the certificate of {failure.url} is not trusted: {why} ({trusted})",
         "If your network re-signs traffic with a corporate CA, name its bundle in SSL_CERT_FILE or PIP_CERT "
         "(`pip config set global.cert FILE`).",
         "tls",
     ), 1
 
 
-def _no_tls(found: BaseException, _: list[BaseException], shown: str, __: Path | None) -> _Verdict:
-    return _lacks(f"no TLS connection to {shown}: {_words(found)}", _TLS_HINT, "tls"), 3
+def _no_tls(failure: _Failure) -> _Verdict:
+    return _lacks(f"no TLS connection to {failure.url}: {_words(failure.found)}", _TLS_HINT, "tls"), 3
 
 
-def _unknown_host(_: BaseException, __: list[BaseException], shown: str, ___: Path | None) -> _Verdict:
-    return _lacks(f"cannot find the host of {shown}", _DNS_HINT, "dns"), 2
+def _unknown_host(failure: _Failure) -> _Verdict:
+    return _lacks(f"cannot find the host of {failure.url}", _DNS_HINT, "dns"), 2
 
 
-def _slow(_: BaseException, __: list[BaseException], shown: str, ___: Path | None) -> _Verdict:
-    return _lacks(f"{shown} did not answer in time", _SLOW_HINT, "timeout"), _ALWAYS
+def _slow(failure: _Failure) -> _Verdict:
+    return _lacks(f"{failure.url} did not answer in time", _SLOW_HINT, "timeout"), _ALWAYS
 
 
-def _cut_off(_: BaseException, __: list[BaseException], shown: str, ___: Path | None) -> _Verdict:
-    return _lacks(f"the connection to {shown} broke off", _SLOW_HINT, "cut-off"), _ALWAYS
+def _cut_off(failure: _Failure) -> _Verdict:
+    return _lacks(f"the connection to {failure.url} broke off", _SLOW_HINT, "cut-off"), _ALWAYS
 
 
-def _proxy(_: BaseException, chain: list[BaseException], shown: str, __: Path | None) -> _Verdict:
-    inner = next((item for item in chain if isinstance(item, OSError) and item.errno), chain[-1])
-    refused = any("407" in str(item) for item in chain)
+def _innermost(chain: list[BaseException]) -> BaseException:
+    """What the operating system said, where it said something."""
+    return next((item for item in chain if isinstance(item, OSError) and item.errno), chain[-1])
+
+
+def _proxy(failure: _Failure) -> _Verdict:
+    inner = _innermost(failure.chain)
+    refused = any("407" in str(item) for item in failure.chain)
     why = "it asks for a user name and password (407)" if refused else _words(inner)
-    return _lacks(f"the proxy for {shown} does not work: {why}", _PROXY_HINT, "proxy"), 1 if refused else 2
+    return _lacks(f"the proxy for {failure.url} does not work: {why}", _PROXY_HINT, "proxy"), 1 if refused else 2
 
 
-def _bad_url(found: BaseException, _: list[BaseException], shown: str, __: Path | None) -> _Verdict:
-    words = _words(found)
+def _bad_url(failure: _Failure) -> _Verdict:
+    words = _words(failure.found)
     if "SOCKS" in words:
-        return _lacks(f"{shown} is to be reached over a SOCKS proxy: {words}", "Run: pip install pysocks", "proxy"), 1
-    return FaultyInput(f"{shown} cannot be fetched: {words}", hint="See whether the URL is right.", code="bad-url"), 1
+        return _lacks(
+            f"{failure.url} is to be reached over a SOCKS proxy: {words}", "Run: pip install pysocks", "proxy"
+        ), 1
+    return FaultyInput(
+        f"{failure.url} cannot be fetched: {words}", hint="See whether the URL is right.", code="bad-url"
+    ), 1
 
 
-def _unreachable(_: BaseException, chain: list[BaseException], shown: str, __: Path | None) -> _Verdict:
-    inner = next((item for item in chain if isinstance(item, OSError) and item.errno), chain[-1])
+def _unreachable(failure: _Failure) -> _Verdict:
+    inner = _innermost(failure.chain)
     hint = (
         "This machine has no route there: check its network."
         if isinstance(inner, OSError) and inner.errno in _NO_ROUTE
         else "See whether the host and port are right and the server is up."
     )
-    return _lacks(f"cannot reach {shown}: {_words(inner)}", hint, "unreachable"), 3
+    return _lacks(f"cannot reach {failure.url}: {_words(inner)}", hint, "unreachable"), 3
 
 
-_TELLERS: tuple[tuple[tuple[type[BaseException], ...], _Teller], ...] = (
+_TELLERS: tuple[tuple[tuple[type[BaseException], ...], Callable[[_Failure], _Verdict]], ...] = (
     ((urllib3.exceptions.ProxyError, requests.exceptions.ProxyError), _proxy),
     ((ssl.SSLCertVerificationError,), _untrusted),
     ((ssl.SSLError, urllib3.exceptions.SSLError), _no_tls),

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
 
 from envlock.digest import Digest
 from envlock.lock.tables import Parser, Wrong, shown
@@ -123,31 +118,24 @@ def project(value: object) -> str:
 
 def version(value: object) -> str:
     """A version of a Python package."""
-    word = text(value)
-    try:
-        Version(word)
-    except InvalidVersion:
-        raise Wrong(f"is {shown(word)}, not a version") from None
-    return word
+    return _read_by(Version, text(value), "a version")
 
 
 def wheel_file(value: object) -> str:
     """A wheel's plain file name."""
-    word = _plain_file(value)
-    try:
-        parse_wheel_filename(word)
-    except InvalidWheelFilename:
-        raise Wrong(f"is {shown(word)}, not a wheel's file name") from None
-    return word
+    return _read_by(parse_wheel_filename, _plain_file(value), "a wheel's file name")
 
 
 def sdist_file(value: object) -> str:
     """A source distribution's plain file name."""
-    word = _plain_file(value)
+    return _read_by(parse_sdist_filename, _plain_file(value), "a source distribution's file name")
+
+
+def _read_by(parse: Callable[[str], object], word: str, what: str) -> str:
     try:
-        parse_sdist_filename(word)
-    except InvalidSdistFilename:
-        raise Wrong(f"is {shown(word)}, not a source distribution's file name") from None
+        parse(word)
+    except ValueError:  # packaging's own are such, and so is that of a number of thousands of digits
+        raise Wrong(f"is {shown(word)}, not {what}") from None
     return word
 
 

@@ -140,6 +140,8 @@ def test_a_misspelt_key_is_told_with_the_right_one() -> None:
         ("sha256", "A" * 64, "not the 64 hex digits"),
         ("name", "A_b", "not a normalised name such as 'a-b'"),
         ("version", "new", "not a version"),
+        ("version", "9" * 5000, "not a version"),
+        ("file", f"a-{'9' * 5000}-py3-none-any.whl", "not a wheel's file name"),
         ("index", "a/b", "not an index's name"),
         ("index", "direct", "without direct-url"),
         ("index", "", "not a text"),
