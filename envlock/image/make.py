@@ -53,9 +53,12 @@ def make_layers(
             scheduler = Scheduler(
                 missing, pool, store=supply.store.root, lanes=workers, compiling=compiling, task=task
             )
-            scheduler.begin()
-            report = supply.provide(artefacts, lambda artefact, path: scheduler.ready(artefact.sha256, path))
-            built = scheduler.wait()
+            try:
+                scheduler.begin()
+                report = supply.provide(artefacts, lambda artefact, path: scheduler.ready(artefact.sha256, path))
+                built = scheduler.wait()
+            finally:
+                scheduler.stop()
     finally:
         task.finish()
     elsewhere = {key for key, (_, there) in built.items() if there}

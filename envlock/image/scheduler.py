@@ -105,6 +105,7 @@ class Scheduler:
         self._root_begun = self._root_there = not self._root_lacks
         self._built: dict[Digest, tuple[CachedLayer, bool]] = {}
         self._fault: BaseException | None = None
+        self._stopped = False
 
     def _wait_for(self, recipe: Recipe) -> _Waiting:
         artefacts = artefacts_of(recipe)
@@ -132,6 +133,11 @@ class Scheduler:
                         heapq.heappush(self._heap, (-waiting.cost, number))
             self._dispatch()
 
+    def stop(self) -> None:
+        """Hand out no more jobs: the workers are about to be dismissed."""
+        with self._changed:
+            self._stopped = True
+
     def wait(self) -> dict[Digest, tuple[CachedLayer, bool]]:
         """Every layer by its recipe's key, and whether another process had built it; raise the first fault."""
         with self._changed:
@@ -143,6 +149,8 @@ class Scheduler:
 
     def _dispatch(self) -> None:
         """Give the workers what they can take; the lock is held."""
+        if self._stopped or self._fault is not None:
+            return
         if self._compiling and not self._root_begun and not self._root_lacks:
             self._root_begun = True
             self._submit_root(self._compiling)

@@ -11,12 +11,15 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import connection
 from multiprocessing.synchronize import Event
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from envlock.image.layer_cache import CachedLayer
 from envlock.image.layer_job import LayerJob, RootJob, build_layer, unpack_interpreter
 
 __all__ = ["Workers", "workers"]
+
+_Job = TypeVar("_Job")
+_Done = TypeVar("_Done")
 
 _cancelled: list[Event] = []  # of this worker process, set by its initializer
 
@@ -35,8 +38,10 @@ class Workers(Protocol):
 def workers(count: int) -> Iterator[Workers]:
     """So many worker processes, started as they are needed.
 
-    Leaving the context by an exception cancels what is waiting and has running jobs stop between two entries.
+    Leaving the context by an exception cancels what is waiting and has running jobs stop between two entries. An
+    interrupt while that is waited for kills the processes: what they leave is scratch, which the next run sweeps.
     """
+    others = frozenset(child.pid for child in multiprocessing.active_children())
     # Downloads run in threads of this process, and a forked child of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
     cancelled = context.Event()
@@ -44,10 +49,22 @@ def workers(count: int) -> Iterator[Workers]:
     try:
         yield _Pool(pool)
     except BaseException:
-        cancelled.set()
+        _end(pool, others, cancelled)
         raise
-    finally:
+    _end(pool, others)
+
+
+def _end(pool: ProcessPoolExecutor, others: frozenset[int | None], cancelled: Event | None = None) -> None:
+    """Wait for the pool's end, which `cancelled` brings nearer."""
+    try:
+        if cancelled is not None:
+            cancelled.set()
         pool.shutdown(wait=True, cancel_futures=True)
+    except KeyboardInterrupt:
+        for child in multiprocessing.active_children():
+            if child.pid not in others:
+                child.kill()
+        raise
 
 
 class _Pool:
@@ -55,10 +72,18 @@ class _Pool:
         self._pool = pool
 
     def layer(self, job: LayerJob) -> Future[tuple[CachedLayer, bool]]:
-        return self._pool.submit(_run_layer, job)
+        return self._submit(_run_layer, job)
 
     def root(self, job: RootJob) -> Future[None]:
-        return self._pool.submit(unpack_interpreter, job)
+        return self._submit(unpack_interpreter, job)
+
+    def _submit(self, work: Callable[[_Job], _Done], job: _Job) -> Future[_Done]:
+        # This may start a process, which is to be deaf to Ctrl-C from its first instruction on, not from _begin.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self._pool.submit(work, job)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_layer(job: LayerJob) -> tuple[CachedLayer, bool]:

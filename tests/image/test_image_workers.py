@@ -83,6 +83,18 @@ def test_an_interrupted_master_ends_soon_and_leaves_no_layer(tmp_path: Path) -> 
     assert not list((tmp_path / "store" / "tmp").iterdir())
 
 
+def test_a_master_that_is_interrupted_twice_ends_at_once(tmp_path: Path) -> None:
+    for pause in (0.0, 0.02, 0.3):
+        process, worker = master(tmp_path, "time.sleep(600)")
+        process.send_signal(signal.SIGINT)
+        time.sleep(pause)
+        process.send_signal(signal.SIGINT)
+        _, talk = process.communicate(timeout=20)
+        assert "KeyboardInterrupt" in talk
+        assert ends(worker)
+    assert LayerCache(Store(tmp_path / "store")).find(LONG.key) is None
+
+
 def test_a_killed_masters_worker_does_not_outlive_it(tmp_path: Path) -> None:
     process, worker = master(tmp_path, "time.sleep(600)")
     process.kill()
