@@ -82,7 +82,7 @@ def refuse_destinations(places: Sequence[tuple[Path, Callable[[Path], bool]]]) -
 
 def _refuse_clashes(paths: Sequence[Path]) -> None:
     for one, other in combinations(paths, 2):
-        first, second = (path.parent.resolve() / path.name for path in (one, other))
+        first, second = (Path(os.path.realpath(path.parent), path.name) for path in (one, other))
         if first.is_relative_to(second) or second.is_relative_to(first):
             raise FaultyInput(
                 f"{one} and {other} are both written to, and one would destroy the other",

@@ -114,6 +114,15 @@ def test_links_inside_stay_links(code: Path) -> None:
     assert entries["work/pkg/up.py"] == Symlink(path="work/pkg/up.py", target="../train.py")
 
 
+def test_links_that_go_in_circles_stay_links(code: Path) -> None:
+    (code / "one").symlink_to("two")
+    (code / "two").symlink_to("one")
+    (code / "self").symlink_to(".")
+    entries = {entry.path: entry for entry in copied_entries(copied(code), ImageUser())}
+    for name, target in (("one", "two"), ("two", "one"), ("self", ".")):
+        assert entries[f"work/{name}"] == Symlink(path=f"work/{name}", target=target)
+
+
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "pkg/../../secret"])
 def test_links_that_leave_are_refused(code: Path, target: str) -> None:
     (code / "link").symlink_to(target)

@@ -316,6 +316,12 @@ def test_an_entry_point_that_is_no_script_is_refused(tmp_path: Path, points: str
     refused(kit(entry_points=points).write(tmp_path), "asks for|cannot be understood")
 
 
+@pytest.mark.parametrize("name", ["python", "python3", "python3.13", "activate"])
+def test_an_entry_point_cannot_replace_the_environments_own_programs(tmp_path: Path, name: str) -> None:
+    points = f"[console_scripts]\n{name} = sample:main\n"
+    refused(kit(entry_points=points).write(tmp_path), f"replace the environment's own opt/env/bin/{name}")
+
+
 def test_two_files_for_one_path_are_refused(tmp_path: Path) -> None:
     refused(kit(files={FILE: TEXT, f"sample-1.0.data/purelib/{FILE}": b""}).write(tmp_path), "so is another entry")
     refused(kit(files={FILE: TEXT, "sample": b""}).write(tmp_path), "as a file and as a directory")

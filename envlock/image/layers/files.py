@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ class _Walk:
                     continue  # it is there for the outputs only, and the first build did not see it
                 yield CopiedFile(path=inner, mode=0o755)
                 yield from self._folder(child, inner) if held is None else held
-            elif not self._patterns.match_file(inner) and child.resolve() not in self._outputs:
+            elif not self._patterns.match_file(inner) and _real(child) not in self._outputs:
                 yield from self._leaf(child, inner)
 
     def _leads_to_output(self, folder: Path) -> bool:
@@ -198,11 +199,16 @@ class _Walk:
 
     def _link(self, place: Path, path: str) -> Iterator[CopiedFile]:
         target = str(place.readlink())
-        real = place.resolve()
+        real = _real(place)
         if target.startswith("/") or not real.is_relative_to(self._real) or _leaves(path, target):
             self.faults.append(f"{path} is a link to {target}, out of {self._root.name}")
             return
         yield CopiedFile(path=path, mode=0o777, target=target)
+
+
+def _real(path: Path) -> Path:
+    """As `resolve`, which may raise where links go in circles: such a link stands for itself."""
+    return Path(os.path.realpath(path))
 
 
 def _file(place: Path, path: str) -> CopiedFile:

@@ -26,7 +26,7 @@ from envlock.image.layers.wheel_metadata import (
     read_metadata,
     read_name,
 )
-from envlock.image.layers.wheel_scheme import Scheme, place, relative_to_site_packages
+from envlock.image.layers.wheel_scheme import Scheme, is_the_environments, place, relative_to_site_packages
 from envlock.image.layers.wheel_scripts import entry_point_script, rewritten, wraps
 from envlock.image.layers.wheel_zip import DeflatedFile, StoredFile, WheelZip
 
@@ -122,6 +122,8 @@ def _items(archive: WheelZip, metadata: WheelMetadata, install: WheelInstall, sc
     items = {path: _item(archive, metadata, path, entry, scheme) for path, entry in placed.items()}
     made = {f"{scheme.scripts}/{point.name}": entry_point_script(point, scheme.executable) for point in points}
     for path, script in made.items():
+        if is_the_environments(path, scheme):
+            raise faulty(archive.file, None, f"asks for a script that would replace the environment's own {path}")
         if path in items:
             raise faulty(archive.file, None, f"brings a file and a script that are both installed as {path}")
         items[path] = _made(script, executable=True)

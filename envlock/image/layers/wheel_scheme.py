@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
-__all__ = ["Scheme", "place", "relative_to_site_packages"]
+__all__ = ["Scheme", "is_the_environments", "place", "relative_to_site_packages"]
 
 _PREFIX = re.compile(r"[^/\0]+(?:/[^/\0]+)*")
 _PYTHON = re.compile(r"\d+\.\d+")
@@ -77,7 +77,12 @@ def place(name: str, *, data: str, project: str, scheme: Scheme) -> str | None:
     if kind == "data" and path.startswith("lib64/"):
         path = path.replace("lib64", "lib", 1)  # lib64 is a link to lib, which an installer would write through
     installed = f"{roots[kind]}/{path}"
-    return None if _ENVIRONMENT.fullmatch(installed.removeprefix(f"{scheme.prefix}/")) else installed
+    return None if is_the_environments(installed, scheme) else installed
+
+
+def is_the_environments(path: str, scheme: Scheme) -> bool:
+    """Whether an installed path is the environment's own: no wheel may bring or make it."""
+    return _ENVIRONMENT.fullmatch(path.removeprefix(f"{scheme.prefix}/")) is not None
 
 
 def relative_to_site_packages(path: str, scheme: Scheme) -> str:
