@@ -287,6 +287,7 @@ def test_an_index_that_unpacks_to_something_else_is_refused(place: Place) -> Non
         (".gz", b"not gzip at all"),
         (".gz", gzip.compress(b"Package: a\n")[:-8]),
     ],
+    ids=["no-xz", "cut-xz", "no-gzip", "cut-gzip"],  # not the bytes: gzip's hold the time
 )
 def test_an_index_that_does_not_unpack_is_refused(place: Place, ending: str, packed: bytes) -> None:
     place.write()
