@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 
@@ -41,6 +42,7 @@ envlock.add_command(build)
 def main() -> None:
     """Run the command line and leave with its exit status."""
     invocation = Invocation()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a job that is cancelled tidies up as after Ctrl-C
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # neither closed nor a test's
             stream.reconfigure(errors="backslashreplace")  # file names may hold what the terminal cannot show

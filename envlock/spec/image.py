@@ -33,7 +33,11 @@ _ROOT = frozenset({"root", "0", "0:0"})
 _WHOLE = frozenset(
     ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sys", "/usr", "/var")
 )
-_LABEL_NAME = matching(r"[A-Za-z0-9][A-Za-z0-9._/-]*", "a label's name", 'write one such as "org.example.team"')
+_LABEL_NAME = matching(
+    r"(?!org\.envlock\.)[A-Za-z0-9][A-Za-z0-9._/-]*",
+    "a label's name (org.envlock. is kept for envlock's own)",
+    'write one such as "org.example.team"',
+)
 
 
 def read_image(table: Table, folder: Path, home: Path | None) -> ImageSpec:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import tomllib
@@ -173,3 +175,27 @@ def test_a_lock_is_looked_for_upward_only_within_a_repository(tmp_path: Path) ->
     assert f"{project / 'lockfiles' / 'tiny.lock'}" in run("lock", "--check", cwd=project).stderr
     (tmp_path / "stray" / ".git").mkdir()
     assert f"{tmp_path / 'stray' / 'lockfiles' / 'tiny.lock'}" in run("lock", "--check", cwd=project).stderr
+
+
+@pytest.mark.parametrize("wanted", [signal.SIGTERM, signal.SIGINT])
+def test_a_cancelled_job_ends_soon_and_says_so(wanted: signal.Signals, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [
+            sys.executable,
+            "-m",
+            "envlock",
+            "lock",
+            "--index-url",
+            f"{url}/simple",
+            "--debian-mirror",
+            f"{url}/debian",
+        ]
+        environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+        running = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+        connection, _ = silent.accept()
+        with connection:
+            running.send_signal(wanted)
+            _, told = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert told.strip() == "interrupted; run it again to go on where it was"

@@ -102,6 +102,7 @@ FAULTS: list[tuple[str, str, str]] = [  # added text, where (line: key), what is
     ('[image.env]\nX = "a\\u0000b"', "6: image.env.X", "control characters"),
     ('[image]\nenv = ["A=1"]', "6: image.env", "is not a table"),
     ('[image]\nlabels = { "a b" = "x" }', '6: image.labels."a b"', "not a label's name"),
+    ('[image]\nlabels = { "org.envlock.lock" = "x" }', '6: image.labels."org.envlock.lock"', "kept for envlock"),
     # the table image.copy
     (COPY, "5: image.copy[0].to", 'missing; write `to = "/workspace"` in [[image.copy]]'),
     (COPY.replace("src", "gone") + 'to = "/w"', "6: image.copy[0].source", "No such file"),
