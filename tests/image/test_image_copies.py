@@ -74,8 +74,8 @@ def test_the_digest_is_over_names_modes_and_contents_and_not_over_the_place(code
 
 
 def test_one_file_is_its_place(code: Path) -> None:
-    tree = copied(code / "train.py", to="/work/main.py")
-    assert [entry.path for entry in copied_entries(tree, ImageUser())] == ["work/main.py"]
+    tree = copied(code / "train.py", to="/code/main.py")
+    assert [entry.path for entry in copied_entries(tree, ImageUser())] == ["code/main.py"]
 
 
 def test_patterns_are_those_of_gitignore(code: Path) -> None:

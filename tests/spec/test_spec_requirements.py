@@ -230,9 +230,9 @@ def test_what_is_no_text_is_told(tmp_path: Path) -> None:
 
 
 def test_files_beside_the_folder_are_named_relative_to_it(tmp_path: Path) -> None:
-    (tmp_path / "shared.txt").write_text("torch=2\n")
-    (fault,) = faults_of(tmp_path / "spec", requirements("-r ../shared.txt"))
-    assert fault.startswith("../shared.txt:1: ")
+    (tmp_path / "common.txt").write_text("torch=2\n")
+    (fault,) = faults_of(tmp_path / "spec", requirements("-r ../common.txt"))
+    assert fault.startswith("../common.txt:1: ")
 
 
 def test_a_file_in_a_file_needs_its_option(tmp_path: Path) -> None:
