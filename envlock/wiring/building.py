@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform as host
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,9 +27,10 @@ from envlock.wiring.lock_files import lock_files
 from envlock.wiring.services import Services, Sources, open_services
 from envlock.wiring.world import World
 
-__all__ = ["ImageRequest", "build"]
+__all__ = ["ImageRequest", "build", "image_time"]
 
 _OUTPUT = "envlock-out"
+_LAST_SECOND = 253402300799  # of the year 9999: RFC 3339 writes no later one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def build(world: World, request: ImageRequest, progress: Progress) -> BuiltImage
                 platforms=request.platforms or lock.platforms,
                 outputs=outputs,
                 workers=request.workers or len(os.sched_getaffinity(0)),
-                epoch=_epoch(world),
+                epoch=image_time(world),
             ),
             BuildServices(
                 store=services.store,
@@ -111,12 +113,12 @@ def build(world: World, request: ImageRequest, progress: Progress) -> BuiltImage
         )
 
 
-def _epoch(world: World) -> int:
+def image_time(world: World) -> int:
     """The time that stands in the image: SOURCE_DATE_EPOCH, else a fixed one."""
     text = world.environ.get("SOURCE_DATE_EPOCH")
     if not text:
         return EPOCH
-    if not text.isascii() or not text.isdigit():
+    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) > _LAST_SECOND:
         raise FaultyInput(
             f"SOURCE_DATE_EPOCH is {text!r}", hint="Give whole seconds since 1970, or unset it.", code="bad-epoch"
         )

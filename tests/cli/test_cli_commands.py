@@ -10,9 +10,15 @@ import socket
 import subprocess
 import sys
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from envlock.errors import FaultyInput
+from envlock.image.plan import EPOCH
+from envlock.wiring.building import image_time
+from envlock.wiring.world import World
 
 SPEC = '[env]\nname = "tiny"\npython = "3.13"\n\n[python]\nrequirements = ["click"]\n'
 
@@ -199,3 +205,17 @@ def test_a_cancelled_job_ends_soon_and_says_so(wanted: signal.Signals, folder: P
             _, told = running.communicate(timeout=30)
     assert running.returncode == 130
     assert told.strip() == "interrupted; run it again to go on where it was"
+
+
+@pytest.mark.parametrize("epoch", ["soon", "-1", "253402300800", "9" * 5000])
+def test_a_time_that_no_image_can_hold_is_refused(epoch: str, tmp_path: Path) -> None:
+    world = World(environ={"SOURCE_DATE_EPOCH": epoch}, cwd=tmp_path, home=tmp_path, now=datetime.now(UTC))
+    with pytest.raises(FaultyInput) as fault:
+        image_time(world)
+    assert fault.value.code == "bad-epoch"
+
+
+def test_the_time_in_an_image_is_the_one_that_was_given(tmp_path: Path) -> None:
+    for text, time in (("", EPOCH), ("0", 0), ("253402300799", 253402300799)):
+        world = World(environ={"SOURCE_DATE_EPOCH": text}, cwd=tmp_path, home=tmp_path, now=datetime.now(UTC))
+        assert image_time(world) == time
