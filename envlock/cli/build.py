@@ -59,7 +59,9 @@ def build(
     tag: str | None,
     platforms: tuple[str, ...],
     workers: int | None,
-    **sources: str | bool | None,
+    index_url: str | None,
+    debian_mirror: str | None,
+    offline: bool,
 ) -> None:
     """Build the image of SPEC's lock.
 
@@ -72,7 +74,7 @@ def build(
         ImageRequest(
             folder=spec,
             lock_folder=lock_dir,
-            sources=Sources(**sources),  # type: ignore[arg-type] # click has checked the types
+            sources=Sources(index_url=index_url, debian_mirror=debian_mirror, offline=offline),
             output=output,
             as_tar=as_tar,
             docker_archive=docker_archive,

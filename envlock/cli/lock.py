@@ -40,7 +40,9 @@ def lock(
     dry_run: bool,
     upgrade: bool,
     packages: tuple[str, ...],
-    **sources: str | bool | None,
+    index_url: str | None,
+    debian_mirror: str | None,
+    offline: bool,
 ) -> None:
     """Pin and hash everything that SPEC asks for: write its lock.
 
@@ -52,7 +54,7 @@ def lock(
     request = LockRequest(
         folder=spec,
         lock_folder=lock_dir,
-        sources=Sources(**sources),  # type: ignore[arg-type] # click has checked the types
+        sources=Sources(index_url=index_url, debian_mirror=debian_mirror, offline=offline),
         upgrade=upgrade,
         upgrade_packages=packages,
     )

@@ -25,7 +25,7 @@ def spec_options(command: _Command) -> _Command:
             "--lock-dir",
             type=click.Path(path_type=Path),
             metavar="DIR",
-            help="The lock's folder [default: the nearest lockfiles/ at or above SPEC].",
+            help="The lock's folder [default: the nearest lockfiles/ at or above SPEC in its repository].",
         ),
         click.argument("spec", type=click.Path(path_type=Path), default="."),
     ):

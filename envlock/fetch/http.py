@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin, urlsplit
@@ -119,7 +120,7 @@ class Http:
         with _explained(asked.url, self.settings):
             response = self._follow(asked)
         status = response.status_code
-        if status >= 400 and status not in asked.allow:  # noqa: PLR2004 (where HTTP's error statuses begin)
+        if status >= HTTPStatus.BAD_REQUEST and status not in asked.allow:
             wait = self._retry_after(response)
             response.close()
             fault = status_fault(response, sent_credentials=self.knows(response.url))

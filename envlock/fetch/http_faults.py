@@ -7,6 +7,7 @@ import http.client
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 import requests
@@ -81,7 +82,7 @@ def status_fault(response: requests.Response, *, sent_credentials: bool) -> Envl
             "or in ~/.netrc."
         )
         return MachineLacks(said, hint=hint, code="unauthorised")
-    if status == 407:  # noqa: PLR2004 (Proxy Authentication Required)
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         return MachineLacks(said, hint=_PROXY_HINT, code="proxy")
     if status in (404, 410):
         return FaultyInput(

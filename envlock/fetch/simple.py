@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -174,7 +175,7 @@ class IndexClient:
         response = self.http.get(url, headers=headers, allow=absent | {304}, limit=_PAGE_LIMIT)
         if response.status_code in absent:
             files: tuple[IndexFile, ...] | None = None
-        elif response.status_code == 304 and kept is not None:  # noqa: PLR2004 (Not Modified)
+        elif response.status_code == HTTPStatus.NOT_MODIFIED and kept is not None:
             files = kept.files
         else:
             files = _parse(url, response)
