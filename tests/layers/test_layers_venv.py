@@ -73,8 +73,15 @@ def environment(tmp_path: Path) -> Path:
     ):
         file = tmp_path / f"{number}.tar.gz"
         file.write_bytes(layer_of(entries).raw)
-        subprocess.run(["tar", "-xzf", str(file), "-C", "/"], check=True)
+        # The prefix alone: the layer's directories above it are the image's, and these here are the machine's own.
+        subprocess.run(["tar", "-xzf", str(file), "-C", "/", scheme.prefix], check=True)
     return prefix
+
+
+def test_unpacking_leaves_the_machines_own_directories_alone(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    before = [(folder, folder.stat().st_mode) for folder in tmp_path.parents]
+    request.getfixturevalue("environment")
+    assert [(folder, folder.stat().st_mode) for folder in tmp_path.parents] == before
 
 
 def test_it_runs(environment: Path) -> None:
