@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -10,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import connection
-from multiprocessing.synchronize import Event
 from typing import Protocol, TypeVar
 
 from envlock.image.layer_cache import CachedLayer
@@ -21,7 +21,7 @@ __all__ = ["Workers", "workers"]
 _Job = TypeVar("_Job")
 _Done = TypeVar("_Done")
 
-_cancelled: list[Event] = []  # of this worker process, set by its initializer
+_cancelled: list[ctypes.c_byte] = []  # of this worker process, set by its initializer
 
 
 class Workers(Protocol):
@@ -44,27 +44,41 @@ def workers(count: int) -> Iterator[Workers]:
     others = frozenset(child.pid for child in multiprocessing.active_children())
     # Downloads run in threads of this process, and a forked child of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
-    cancelled = context.Event()
+    cancelled = context.RawValue(ctypes.c_byte, 0)  # with no lock, which a killed worker could take along
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(cancelled,))
-    try:
-        yield _Pool(pool)
-    except BaseException:
-        _end(pool, others, cancelled)
-        raise
-    _end(pool, others)
+    with _one_interrupt(others):
+        try:
+            yield _Pool(pool)
+        except BaseException:
+            cancelled.value = 1
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _end(pool: ProcessPoolExecutor, others: frozenset[int | None], cancelled: Event | None = None) -> None:
-    """Wait for the pool's end, which `cancelled` brings nearer."""
-    try:
-        if cancelled is not None:
-            cancelled.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-    except KeyboardInterrupt:
+@contextmanager
+def _one_interrupt(others: frozenset[int | None]) -> Iterator[None]:
+    """Raise the first interrupt alone; later ones kill the workers, so that none strikes amid the pool's end."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    interrupted = False
+
+    def handle(_number: int, _frame: object) -> None:
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
         for child in multiprocessing.active_children():
             if child.pid not in others:
                 child.kill()
-        raise
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Pool:
@@ -91,10 +105,11 @@ def _run_layer(job: LayerJob) -> tuple[CachedLayer, bool]:
 
 
 def _is_cancelled() -> Callable[[], bool]:
-    return _cancelled[-1].is_set
+    flag = _cancelled[-1]
+    return lambda: bool(flag.value)
 
 
-def _begin(cancelled: Event) -> None:
+def _begin(cancelled: ctypes.c_byte) -> None:
     """Leave Ctrl-C to the master, and do not outlive it: a killed master's workers would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _cancelled.append(cancelled)
