@@ -24,6 +24,11 @@ class Platform(StrEnum):
         return self.value.removeprefix("linux/")
 
     @property
+    def conda(self) -> str:
+        """As conda's channels write it: linux-64, linux-aarch64."""
+        return {"linux/amd64": "linux-64", "linux/arm64": "linux-aarch64"}[self.value]
+
+    @property
     def multiarch(self) -> str:
         """Debian's library folder: x86_64-linux-gnu, aarch64-linux-gnu."""
         return f"{self.machine}-linux-gnu"

@@ -81,6 +81,12 @@ def plan_image(
             hint=f'Add "{platform}" to platforms under [env] and lock again.',
             code="platform-not-locked",
         )
+    if lock.conda is not None:
+        raise FaultyInput(
+            f"the lock of {lock.name} has a conda side, which this envlock locks and cannot build yet",
+            hint=f"Install {lock.conda.file} with conda-lock or micromamba, or leave [conda] out.",
+            code="conda-not-built",
+        )
     user = image_user(spec.image.user)
     bytecode = lock.base.python if spec.image.bytecode and can_compile else None
     before = (*_base_recipes(spec, lock.debs_for(platform), user, bytecode), _venv(spec, lock, user))

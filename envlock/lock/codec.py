@@ -44,8 +44,12 @@ def loads(text: str, origin: str) -> Lock:
 
 def _sorted(lock: Lock) -> Lock:
     debs = tuple(sorted(lock.base.debs, key=lambda deb: (deb.name, deb.version, deb.pool)))
+    conda = lock.conda
+    if conda is not None:
+        conda = replace(conda, packages=tuple(sorted(conda.packages, key=lambda each: (each.name, each.file))))
     return replace(
         lock,
+        conda=conda,
         base=replace(lock.base, debs=debs),
         wheels=tuple(sorted(lock.wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.file))),
         contracts=tuple(sorted(lock.contracts, key=lambda contract: contract.platform)),

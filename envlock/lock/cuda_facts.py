@@ -20,6 +20,7 @@ __all__ = [
     "find_build",
     "lowest_driver",
     "majors",
+    "newest_runtime",
     "own_driver",
     "reaches",
     "released",
@@ -98,6 +99,13 @@ def own_driver(cuda: str) -> str | None:
     """The driver that came out with a CUDA runtime; None where it is not known."""
     drivers: dict[str, str] = _table("cuda_facts.toml")["own-driver"]
     return drivers.get(cuda)
+
+
+def newest_runtime(driver: str | None) -> str:
+    """The newest CUDA that a driver knows by itself; without a driver, the newest that is known."""
+    drivers: dict[str, str] = _table("cuda_facts.toml")["own-driver"]
+    known = sorted(drivers, key=released)
+    return next((cuda for cuda in reversed(known) if driver is None or reaches(driver, drivers[cuda])), known[0])
 
 
 def reaches(driver: str, floor: str) -> bool:

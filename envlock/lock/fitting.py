@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from packaging.version import Version
 
 from envlock.errors import Unsatisfiable
+from envlock.lock.conda.sides import with_cuda
 from envlock.lock.contract import derive_contract, judge, torch_of
 from envlock.lock.model import Concession, HostContract, LockedWheel
 from envlock.lock.nearest import contract_unmet
@@ -88,7 +89,7 @@ class _Run:
         )
         resolution = self.resolve(asked)
         self.resolver = (resolution.resolver, resolution.resolver_version)
-        contract = derive_contract(resolution.wheels, request.platform)
+        contract = with_cuda(derive_contract(resolution.wheels, request.platform), request.conda_cuda)
         torch = torch_of(resolution.wheels)
         attempt = Attempt(
             wheels=resolution.wheels,

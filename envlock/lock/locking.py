@@ -9,15 +9,16 @@ from typing import Protocol
 from packaging.version import Version
 
 from envlock.errors import FaultyInput, Unsatisfiable
+from envlock.lock.conda.sides import CondaSide, conda_cuda, refuse_both_sides, without_conda
 from envlock.lock.contract import torch_of
 from envlock.lock.debian.suite import SuiteFacts, facts_of
 from envlock.lock.fitting import Fitted, Resolve, fit
-from envlock.lock.model import Concession, Lock, LockedBase, LockedDeb, LockedWheel, MadeBy
+from envlock.lock.model import Concession, Lock, LockedBase, LockedCondaPackage, LockedDeb, LockedWheel, MadeBy
 from envlock.lock.needs import base_packages, needs_of_wheels, requirements_with_access
 from envlock.lock.wheels.resolve import WheelRequest
 from envlock.platforms import Platform
 from envlock.progress import NO_PROGRESS, Progress
-from envlock.spec.model import EnvSpec
+from envlock.spec.model import EnvSpec, Requirement
 
 __all__ = ["Suite", "Upgrade", "lock_environment", "merge_wheels"]
 
@@ -101,6 +102,7 @@ class _Work:
     suite: Suite
     resolve: Resolve
     progress: Progress
+    conda: CondaSide | None = None
     fitted: dict[Platform, Fitted] = field(default_factory=dict)
 
     def request(self, platform: Platform, facts: SuiteFacts) -> WheelRequest:
@@ -109,10 +111,10 @@ class _Work:
         kept = self.kept.wheels(platform)
         return WheelRequest(
             requirements=requirements_with_access(spec),
-            constraints=spec.python.constraints,
+            constraints=(*spec.python.constraints, *self._of_conda(platform)),
             platform=platform,
-            python=facts.python,
-            python_full=facts.python_full,
+            python=self.python(facts)[0],
+            python_full=self.python(facts)[1],
             glibc=facts.glibc,
             resolver=spec.python.resolver,
             exclude_newer=spec.python.exclude_newer,
@@ -122,7 +124,18 @@ class _Work:
             spec_folder=spec.file.parent,
             previous=kept,
             alone=self.kept.alone(platform),
+            conda_cuda=None if self.conda is None else conda_cuda(_on(self.conda, platform)),
         )
+
+    def python(self, facts: SuiteFacts) -> tuple[str, str]:
+        """X.Y and full version of the interpreter: conda's where it has one."""
+        full = None if self.conda is None else self.conda.locked.python
+        return (facts.python, facts.python_full) if full is None else (".".join(full.split(".")[:2]), full)
+
+    def _of_conda(self, platform: Platform) -> tuple[Requirement, ...]:
+        """Constraints that keep wheels to the versions that conda brings."""
+        texts = () if self.conda is None else self.conda.constraints(platform)
+        return tuple(Requirement(text=text, origin="[conda]") for text in texts)
 
     def fit(self, platform: Platform, facts: SuiteFacts) -> Fitted:
         """Resolve for one platform."""
@@ -130,6 +143,9 @@ class _Work:
         conceded = () if self.kept.same_spec else tuple(item.package for item in self.kept.concessions)
         wished = {name: version for name, version in request.pins.items() if name not in conceded}
         fitted = fit(request, self.spec, resolve=self.resolve, wished=wished, progress=self.progress)
+        if self.conda is not None:
+            refuse_both_sides(fitted.wheels, self.conda, platform)
+            fitted = replace(fitted, wheels=without_conda(fitted.wheels, self.conda, platform))
         if not fitted.concessions and self.kept.same_spec:
             # The pins already are what the target takes. What they cost is known from when they were chosen.
             locked = {(wheel.name, wheel.version) for wheel in fitted.wheels}
@@ -158,18 +174,20 @@ def lock_environment(
     upgrade: Upgrade,
     made_by: str,
     progress: Progress = NO_PROGRESS,
+    conda: CondaSide | None = None,
 ) -> Lock:
     """Lock everything: the wheels of each platform, so that the target runs them, and the base under them.
 
     `previous` is the lock that is there already; its pins are kept but for `upgrade`. `made_by` is envlock's version.
+    `conda` is the conda side, which is locked before.
     Raises Unsatisfiable ("contract-unmet", "python-not-in-suite", and what resolving raises), FaultyInput
     ("unknown-package": nothing of that name is there to upgrade).
     """
     kept = _Kept(spec, previous, upgrade)
     pinned_debs = kept.debs(suite)
     facts = suite.facts(pins=pinned_debs)
-    _require_python(spec, suite, facts)
-    work = _Work(spec, kept, suite, wheels, progress)
+    work = _Work(spec, kept, suite, wheels, progress, conda)
+    _require_python(spec, suite, facts, None if conda is None else conda.locked.python)
     fitted = [work.fit(platform, facts) for platform in sorted(spec.platforms)]
     merged = merge_wheels(wheel for one in fitted for wheel in one.wheels)
     debs = suite.close(base_packages(spec, merged), pins=pinned_debs)
@@ -178,12 +196,13 @@ def lock_environment(
         name=spec.name,
         spec=spec.digest,
         made_by=MadeBy(envlock=made_by, resolver=fitted[0].resolver, resolver_version=fitted[0].resolver_version),
-        python=facts.python,
+        python=work.python(facts)[0],
         platforms=tuple(sorted(spec.platforms)),
         base=_base(suite, debs),
         wheels=merged,
         contracts=tuple(one.contract for one in fitted),
         concessions=_merge_concessions(fitted),
+        conda=None if conda is None else conda.locked,
     )
     _require_known(upgrade, lock, previous)
     return lock
@@ -207,7 +226,19 @@ def merge_wheels(wheels: Iterable[LockedWheel]) -> tuple[LockedWheel, ...]:
     return tuple(sorted(merged.values(), key=lambda wheel: (wheel.name, wheel.version, wheel.file)))
 
 
-def _require_python(spec: EnvSpec, suite: Suite, facts: SuiteFacts) -> None:
+def _on(side: CondaSide, platform: Platform) -> tuple[LockedCondaPackage, ...]:
+    return tuple(package for package in side.locked.packages if platform in package.platforms)
+
+
+def _require_python(spec: EnvSpec, suite: Suite, facts: SuiteFacts, conda: str | None) -> None:
+    if conda is not None:
+        if not conda.startswith(f"{spec.python_version}."):
+            raise Unsatisfiable(
+                f"{spec.file}: python is {spec.python_version}, and the conda side has Python {conda}",
+                hint=f'Write python = "{".".join(conda.split(".")[:2])}" in [env].',
+                code="python-not-in-conda",
+            )
+        return
     if facts.python != spec.python_version:
         raise Unsatisfiable(
             f"{spec.file}: python is {spec.python_version}, and Debian {suite.name} has Python {facts.python}",
@@ -258,6 +289,7 @@ def _require_known(upgrade: Upgrade, lock: Lock, previous: Lock | None) -> None:
     for one in (lock, previous):
         if one is not None:
             known |= {wheel.name for wheel in one.wheels} | {deb.name for deb in one.base.debs}
+            known |= {package.name for package in one.conda.packages} if one.conda is not None else set()
     unknown = sorted(upgrade.packages - known)
     if unknown:
         raise FaultyInput(

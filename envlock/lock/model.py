@@ -16,6 +16,8 @@ __all__ = [
     "HostContract",
     "Lock",
     "LockedBase",
+    "LockedConda",
+    "LockedCondaPackage",
     "LockedDeb",
     "LockedWheel",
     "MadeBy",
@@ -114,6 +116,36 @@ class LockedBase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockedCondaPackage:
+    """One conda package. `channel` is as the spec names it; `subdir` and `file` are its place below the channel."""
+
+    name: str
+    version: str
+    build: str
+    channel: str
+    subdir: str  # "linux-64", "linux-aarch64" or "noarch"
+    file: str
+    size: int
+    sha256: Digest
+    platforms: tuple[Platform, ...]
+    requested: bool = False  # named by the spec itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedConda:
+    """The conda side: `file` is the conda-lock.yml beside the lock, `sha256` that of its bytes."""
+
+    file: str
+    sha256: Digest
+    packages: tuple[LockedCondaPackage, ...]
+
+    @property
+    def python(self) -> str | None:
+        """The full version of the interpreter, where it comes from here."""
+        return next((package.version for package in self.packages if package.name == "python"), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostContract:
     """What a machine must have for the environment to run on it, for one platform.
 
@@ -155,6 +187,17 @@ class Lock:
     wheels: tuple[LockedWheel, ...]
     contracts: tuple[HostContract, ...]
     concessions: tuple[Concession, ...] = ()
+    conda: LockedConda | None = None
+
+    @property
+    def python_full(self) -> str:
+        """The full version of the interpreter that wheels are for: conda's where it has one, else the base's."""
+        return (self.conda.python if self.conda is not None else None) or self.base.python
+
+    def conda_for(self, platform: Platform) -> tuple[LockedCondaPackage, ...]:
+        """The conda packages installed on one platform."""
+        packages = () if self.conda is None else self.conda.packages
+        return tuple(package for package in packages if platform in package.platforms)
 
     def wheels_for(self, platform: Platform) -> tuple[LockedWheel, ...]:
         """The wheels installed on one platform."""

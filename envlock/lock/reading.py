@@ -13,6 +13,8 @@ from envlock.lock.model import (
     HostContract,
     Lock,
     LockedBase,
+    LockedConda,
+    LockedCondaPackage,
     LockedDeb,
     LockedWheel,
     MadeBy,
@@ -32,6 +34,10 @@ _commit = terms.matching(r"[0-9a-f]{40}|[0-9a-f]{64}", "a commit in full")
 _deb_name = terms.matching(r"[a-z0-9][a-z0-9+.-]+", "a Debian package's name")
 _deb_version = terms.matching(r"[A-Za-z0-9.+:~-]+", "a Debian version")
 _suite = terms.matching(r"[a-z0-9][a-z0-9.-]*", "a Debian suite's name")
+_yml = terms.matching(r"[a-z0-9][a-z0-9._-]*\.conda-lock\.yml", "the name of a conda-lock.yml")
+_conda_name = terms.matching(r"[a-z0-9_][a-z0-9_.-]*", "a conda package's name")
+_conda_word = terms.matching(r"[A-Za-z0-9_.+!]+", "a version or build of conda")
+_conda_file = terms.matching(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]*\.(?:conda|tar\.bz2)", "a conda package's file")
 _platforms = list_of(terms.platform, least=1)
 _capabilities = list_of(terms.capability)
 
@@ -51,6 +57,7 @@ def read_lock(values: Mapping[str, object], faults: list[str]) -> Lock:
         wheels=tuple(_wheel(item, platforms) for item in table.tables("wheel")),
         contracts=tuple(_contract(item) for item in table.tables("contract")),
         concessions=tuple(_concession(item) for item in table.tables("concession")),
+        conda=_conda(table.optional_table("conda"), platforms),
     )
     table.end()
     return lock
@@ -171,6 +178,35 @@ def _deb(table: Table, platforms: Sequence[Platform]) -> LockedDeb:
     )
     table.end()
     return deb
+
+
+def _conda(table: Table | None, platforms: Sequence[Platform]) -> LockedConda | None:
+    if table is None:
+        return None
+    conda = LockedConda(
+        file=table.require("file", _yml),
+        sha256=table.require("sha256", terms.hex_digest),
+        packages=tuple(_conda_package(item, platforms) for item in table.tables("package")),
+    )
+    table.end()
+    return conda
+
+
+def _conda_package(table: Table, platforms: Sequence[Platform]) -> LockedCondaPackage:
+    package = LockedCondaPackage(
+        name=table.require("name", _conda_name),
+        version=table.require("version", _conda_word),
+        build=table.require("build", _conda_word),
+        channel=table.require("channel", terms.text),
+        subdir=table.require("subdir", terms.one_of("linux-64", "linux-aarch64", "noarch")),
+        file=table.require("file", _conda_file),
+        size=table.require("size", terms.size),
+        sha256=table.require("sha256", terms.hex_digest),
+        platforms=_some(table, platforms),
+        requested=table.take("requested", boolean, default=False),
+    )
+    table.end()
+    return package
 
 
 def _some(table: Table, every: Sequence[Platform]) -> tuple[Platform, ...]:

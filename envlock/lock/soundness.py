@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from envlock.lock.model import BuildRequirement, BuiltFrom, HostContract, Lock, LockedDeb, LockedWheel
+from envlock.lock.model import (
+    BuildRequirement,
+    BuiltFrom,
+    HostContract,
+    Lock,
+    LockedCondaPackage,
+    LockedDeb,
+    LockedWheel,
+)
 from envlock.spec.model import OWN_INDEXES
 
 __all__ = ["unsound"]
@@ -24,6 +32,12 @@ def unsound(lock: Lock) -> Iterator[str]:
     yield from _twice(("wheel", wheel.name, wheel.file, wheel.platforms) for wheel in lock.wheels)
     for at, deb in enumerate(lock.base.debs):
         yield from _deb(deb, f"base.deb[{at}]")
+    for at, package in enumerate(lock.conda.packages if lock.conda is not None else ()):
+        yield from _conda_package(package, f"conda.package[{at}]")
+    packages = lock.conda.packages if lock.conda is not None else ()
+    yield from _twice(
+        ("conda.package", item.name, f"{item.channel} {item.subdir}/{item.file}", item.platforms) for item in packages
+    )
     yield from _twice(("base.deb", deb.name, deb.pool, deb.platforms) for deb in lock.base.debs)
 
 
@@ -88,6 +102,14 @@ def _named(wheel: LockedWheel | BuildRequirement, at: str) -> Iterator[str]:
 def _deb(deb: LockedDeb, at: str) -> Iterator[str]:
     if deb.architecture != "all" and {platform.architecture for platform in deb.platforms} != {deb.architecture}:
         yield f"{at}.architecture is {deb.architecture}, which does not fit {', '.join(deb.platforms)}"
+
+
+def _conda_package(package: LockedCondaPackage, at: str) -> Iterator[str]:
+    stem = f"{package.name}-{package.version}-{package.build}"
+    if package.file not in {f"{stem}.conda", f"{stem}.tar.bz2"}:
+        yield f"{at}.file is {package.file}, which is not {stem}"
+    if package.subdir != "noarch" and {platform.conda for platform in package.platforms} != {package.subdir}:
+        yield f"{at}.subdir is {package.subdir}, which does not fit {', '.join(package.platforms)}"
 
 
 def _twice(found: Iterable[tuple[str, str, str, Iterable[object]]]) -> Iterator[str]:

@@ -12,7 +12,10 @@ from packaging.requirements import Requirement as Pep508
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envlock.digest import Digest
 from envlock.lock.codec import dumps
+from envlock.lock.conda.sides import conda_cuda, with_cuda
+from envlock.lock.conda.stale import conda_differences
 from envlock.lock.contract import derive_contract, judge, torch_of
 from envlock.lock.derived import derived_files
 from envlock.lock.model import Lock, LockedWheel
@@ -33,6 +36,7 @@ def differences(spec: EnvSpec, lock: Lock, *, text: str, derived: Mapping[str, s
     A lock that was just written differs in nothing.
     """
     found = [*_environment(spec, lock), *_requirements(spec, lock), *_base(spec, lock), *_target(spec, lock)]
+    found += conda_differences(spec, lock)
     if not found and lock.spec != spec.digest:
         found.append(
             f"{spec.file.name} or a file that it names is not as it was locked; what differs (a range that the pins "
@@ -41,6 +45,12 @@ def differences(spec: EnvSpec, lock: Lock, *, text: str, derived: Mapping[str, s
         )
     if text != dumps(lock):
         found.append(f"{lock.name}.lock is not written as envlock writes it: it was edited or merged by hand")
+    if lock.conda is not None:
+        beside = derived.get(lock.conda.file)
+        if beside is None:
+            found.append(f"{lock.conda.file} is missing")
+        elif Digest.of(beside.encode()) != lock.conda.sha256:
+            found.append(f"{lock.conda.file} is not the one that was locked: it was edited or merged by hand")
     for name, wanted in derived_files(lock).items():
         if derived.get(name) is None:
             found.append(f"{name} is missing")
@@ -124,7 +134,7 @@ def _holding(
     requirements: Iterable[Requirement], lock: Lock, platform: Platform
 ) -> Iterator[tuple[Requirement, Pep508]]:
     """The requirements that hold on a platform, parsed. One that cannot be read never got into a lock: left out."""
-    target = Target(python=lock.python, python_full=lock.base.python, machine=platform.machine, glibc=lock.base.glibc)
+    target = Target(python=lock.python, python_full=lock.python_full, machine=platform.machine, glibc=lock.base.glibc)
     environment = target.environment()
     for requirement in requirements:
         try:
@@ -160,7 +170,7 @@ def _target(spec: EnvSpec, lock: Lock) -> Iterator[str]:
         for mismatch in judge(contract, spec.target, torch=torch.version if torch else None):
             title = f"torch {torch.version}" if torch else "what is locked"
             yield f"target: {title} for {platform} {mismatch.words}"
-        derived = derive_contract(wheels, platform)
+        derived = with_cuda(derive_contract(wheels, platform), conda_cuda(lock.conda_for(platform)))
         if (contract.cuda, contract.driver) != (derived.cuda, derived.driver):
             yield f"contract: that of {platform} is not the one that the locked wheels have"
 

@@ -14,6 +14,8 @@ from envlock.lock.model import (
     Concession,
     HostContract,
     Lock,
+    LockedConda,
+    LockedCondaPackage,
     LockedDeb,
     LockedWheel,
 )
@@ -48,6 +50,8 @@ def _chunks(lock: Lock) -> Iterator[str]:
             yield _block("[wheel.built-from]", _built_from(wheel.built_from))
             for requirement in wheel.built_from.requires:
                 yield _block("[[wheel.built-from.requires]]", _build_requirement(requirement))
+    if lock.conda is not None:
+        yield from _conda(lock.conda, lock.platforms)
     yield _block("[base]", {"suite": lock.base.suite, "python": lock.base.python, "glibc": lock.base.glibc})
     for deb in sorted(lock.base.debs, key=lambda deb: (deb.name, deb.version, deb.pool)):
         yield _block("[[base.deb]]", _deb(deb, lock.platforms))
@@ -144,6 +148,27 @@ def _deb(deb: LockedDeb, platforms: Sequence[Platform]) -> _Pairs:
         "sha256": deb.sha256,
         "platforms": _some(deb.platforms, platforms),
         "requested": deb.requested,
+    }
+
+
+def _conda(conda: LockedConda, platforms: Sequence[Platform]) -> Iterator[str]:
+    yield _block("[conda]", {"file": conda.file, "sha256": conda.sha256})
+    for package in conda.packages:
+        yield _block("[[conda.package]]", _conda_package(package, platforms))
+
+
+def _conda_package(package: LockedCondaPackage, platforms: Sequence[Platform]) -> _Pairs:
+    return {
+        "name": package.name,
+        "version": package.version,
+        "build": package.build,
+        "channel": package.channel,
+        "subdir": package.subdir,
+        "file": package.file,
+        "size": package.size,
+        "sha256": package.sha256,
+        "platforms": _some(package.platforms, platforms),
+        "requested": package.requested or None,
     }
 
 

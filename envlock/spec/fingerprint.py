@@ -10,7 +10,7 @@ from packaging.requirements import Requirement as ParsedRequirement
 from packaging.utils import canonicalize_name
 
 from envlock.digest import Digest
-from envlock.spec.model import EnvSpec, IndexSpec, Requirement
+from envlock.spec.model import CondaSpec, EnvSpec, IndexSpec, Requirement
 from envlock.spec.requirements import local_wheel
 
 __all__ = ["fingerprint"]
@@ -25,7 +25,7 @@ def fingerprint(spec: EnvSpec, *, written_urls: Sequence[str]) -> Digest:
     ([image], [[data]], [[source]]) and `base.mirror`: the same signed packages come from any mirror.
     """
     python, target = spec.python, spec.target
-    value = {
+    value: dict[str, object] = {
         "version": _VERSION,
         "name": spec.name,
         "python": spec.python_version,
@@ -40,7 +40,20 @@ def fingerprint(spec: EnvSpec, *, written_urls: Sequence[str]) -> Digest:
         "base": {"debian": spec.base.debian, "packages": sorted(spec.base.packages)},
         "access": {"ssh": spec.access.ssh, "jupyter": spec.access.jupyter},
     }
+    if spec.conda is not None:
+        value["conda"] = _conda(spec.conda)
     return Digest.of(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _conda(conda: CondaSpec) -> Mapping[str, object]:
+    """All but where the same packages may come from (mirrors), and what only the build reads (allow-scripts)."""
+    return {
+        "channels": conda.channels,
+        "dependencies": [item.text for item in conda.dependencies],
+        "solver": conda.solver,
+        "lock": None if conda.lock is None else str(Digest.of_file(conda.lock)),
+        "wins": conda.wins,
+    }
 
 
 def _index(index: IndexSpec, written: str) -> Mapping[str, object]:

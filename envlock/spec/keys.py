@@ -8,12 +8,13 @@ __all__ = ["KEYS"]
 
 # Tables by the name of their keys; "" is the file itself.
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "": ("env", "python", "index", "target", "base", "image", "data", "access", "source"),
+    "": ("env", "python", "index", "target", "base", "conda", "image", "data", "access", "source"),
     "env": ("name", "python", "platforms"),
     "python": ("requirements", "constraints", "exclude-newer", "resolver", "allow-sdist"),
     "index": ("name", "url", "packages"),
     "target": ("driver", "gpus", "cuda"),
     "base": ("debian", "packages", "mirror"),
+    "conda": ("channels", "dependencies", "file", "mirrors", "solver", "lock", "wins", "allow-scripts"),
     "image": (
         "prefix",
         "user",

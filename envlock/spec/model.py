@@ -10,10 +10,12 @@ from envlock.digest import Digest
 from envlock.platforms import Platform
 
 __all__ = [
+    "CONDA_SOLVERS",
     "OWN_INDEXES",
     "RESOLVERS",
     "AccessSpec",
     "BaseSpec",
+    "CondaSpec",
     "CopySpec",
     "DataKind",
     "DataSpec",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 RESOLVERS = ("uv", "pip-tools")
+CONDA_SOLVERS = ("py-rattler", "conda-lock")
 OWN_INDEXES = frozenset({"default", "direct", "local", "built"})
 """Index names that locks use for themselves: see LockedWheel. No [[index]] can be called so."""
 
@@ -53,6 +56,25 @@ class PythonSpec:
     resolver: str = "uv"  # "uv" or "pip-tools"
     allow_sdist: frozenset[str] = frozenset()  # normalised names
     allow_pure_sdist: bool = False  # allow-sdist = "pure": any package, as long as the wheel it makes is pure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondaSpec:
+    """`[conda]`: what comes from conda's channels.
+
+    `channels` are names, or URLs without credentials (http, https, file). The texts of `dependencies` are conda's
+    match specs. `mirrors` are other places of a channel. `lock` is an existing conda-lock.yml (absolute) that is
+    taken as it is. `wins` says of a project that both sides have which one is installed ("conda" or "wheel").
+    `allow_scripts` are packages whose post-link scripts may go unrun.
+    """
+
+    channels: tuple[str, ...] = ()
+    dependencies: tuple[Requirement, ...] = ()
+    mirrors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    solver: str = "py-rattler"  # or "conda-lock"
+    lock: Path | None = None
+    wins: dict[str, str] = field(default_factory=dict)
+    allow_scripts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,3 +202,4 @@ class EnvSpec:
     access: AccessSpec
     sources: tuple[SourceSpec, ...]
     digest: Digest
+    conda: CondaSpec | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envlock.spec.conda import CondaTable
 from envlock.spec.model import RESOLVERS, PythonSpec
 from envlock.spec.requirements_files import RequirementsReader
 from envlock.spec.table import Node, Table
@@ -14,10 +15,16 @@ __all__ = ["read_python"]
 _RESOLVER = choice(*RESOLVERS, meant={"pip": "pip-tools", "pip-compile": "pip-tools", "uv pip": "uv"})
 
 
-def read_python(table: Table, folder: Path) -> PythonSpec:
-    """Read `[python]`; files are relative to `folder`."""
+def read_python(table: Table, folder: Path, conda: CondaTable | None = None) -> PythonSpec:
+    """Read `[python]`; files are relative to `folder`. A conda side lets it be empty, and adds to it."""
     reader = RequirementsReader(folder, table.faults)
-    table.require("requirements", reader.read_list(constraint=False), None, 'requirements = ["torch", ...]')
+    take = reader.read_list(constraint=False)
+    if conda is None:
+        table.require("requirements", take, None, 'requirements = ["torch", ...]')
+    else:
+        table.take("requirements", take, None)
+        for line in conda.pip:
+            reader.read_elsewhere(line.text, conda.file, line.line)
     table.take("constraints", reader.read_list(constraint=True), None)
     allow_sdist = table.take("allow-sdist", _allow_sdist, ())
     return PythonSpec(

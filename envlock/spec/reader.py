@@ -8,6 +8,7 @@ from pathlib import Path
 from envlock.digest import Digest
 from envlock.errors import FaultyInput
 from envlock.spec.clashes import find_clashes
+from envlock.spec.conda import read_conda
 from envlock.spec.data import read_data
 from envlock.spec.disk import is_folder
 from envlock.spec.document import read_document
@@ -45,13 +46,14 @@ def read_spec(path: Path, *, home: Path | None = None) -> EnvSpec:
 def _read_tables(root: Table, file: Path, home: Path | None) -> EnvSpec:
     folder = file.parent
     base = read_base(root.table("base"))
-    env = read_env(root.table("env"), base.debian)
+    conda = read_conda(root.table("conda"), folder) if root.has("conda") else None
+    env = read_env(root.table("env"), base.debian, conda.python if conda else None)
     return EnvSpec(
         file=file,
         name=env.name,
         python_version=env.python,
         platforms=env.platforms,
-        python=read_python(root.table("python"), folder),
+        python=read_python(root.table("python"), folder, conda),
         indexes=tuple(read_index(table, folder) for table in root.tables("index")),
         target=read_target(root.table("target")),
         base=base,
@@ -60,6 +62,7 @@ def _read_tables(root: Table, file: Path, home: Path | None) -> EnvSpec:
         access=read_access(root.table("access")),
         sources=tuple(read_source(table) for table in root.tables("source")),
         digest=Digest.of(b""),  # until all else is known to be right
+        conda=conda.spec if conda else None,
     )
 
 

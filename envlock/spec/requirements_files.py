@@ -97,6 +97,16 @@ class RequirementsReader:
 
         return read
 
+    def read_elsewhere(self, line: str, file: str, number: int) -> None:
+        """A requirement that stands in a file of another kind."""
+        spot = _Spot(
+            origin=f"{file}:{number}",
+            folder=self._folder,
+            constraint=False,
+            fault=lambda wrong: self._faults.add_elsewhere(file, number, wrong),
+        )
+        self._read_line(_COMMENT.sub("", line).strip(), spot)
+
     def _read_line(self, line: str, spot: _Spot) -> None:
         try:
             _refuse_variable(line)

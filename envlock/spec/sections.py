@@ -65,10 +65,12 @@ def usable_name(word: str) -> str:
     return _NAME(Node(word, ("env", "name"), Faults("", {})))
 
 
-def read_env(table: Table, suite: str) -> EnvHead:
-    """Read `[env]`; the suite tells the Python that there can be."""
-    python = table.take("python", _python_version, _SUITES[suite])
-    if python != _SUITES[suite] and table.faults.sound((*table.key, "python"), ("base", "debian")):
+def read_env(table: Table, suite: str, conda: str | None = None) -> EnvHead:
+    """Read `[env]`; the suite tells the Python that there can be, or `conda` the one that comes from there."""
+    python = table.take("python", _python_version, conda or _SUITES[suite])
+    if conda is not None and python != conda and table.faults.sound((*table.key, "python")):
+        table.faults.add((*table.key, "python"), f"[conda] asks for python {conda}; write the same here and there")
+    if conda is None and python != _SUITES[suite] and table.faults.sound((*table.key, "python"), ("base", "debian")):
         table.faults.add((*table.key, "python"), _other_suite(python, suite))
     platforms = table.take("platforms", _platforms, None)
     return EnvHead(

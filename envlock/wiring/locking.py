@@ -11,6 +11,7 @@ from envlock import __version__
 from envlock.errors import Difference, FaultyInput
 from envlock.fetch.store import Store
 from envlock.lock.codec import dumps
+from envlock.lock.conda.sides import CondaSide
 from envlock.lock.debian.suite import open_suite
 from envlock.lock.derived import derived_files
 from envlock.lock.dry_run import DryRun, dry_run
@@ -20,6 +21,7 @@ from envlock.lock.stale import differences
 from envlock.progress import Progress
 from envlock.spec.model import EnvSpec
 from envlock.spec.reader import read_spec
+from envlock.wiring.conda import conda_texts, solve_conda
 from envlock.wiring.lock_files import LockFiles, lock_files, read_text, write_whole
 from envlock.wiring.services import Sources, open_services
 from envlock.wiring.world import World, told_path
@@ -55,8 +57,12 @@ def lock(world: World, request: LockRequest, progress: Progress) -> Locked:
     """
     spec, files = _read(world, request)
     previous = _previous(files, request)
-    fresh = _resolve(world, spec, previous, request, progress)
-    texts = {files.lock: dumps(fresh)} | {files.folder / name: text for name, text in derived_files(fresh).items()}
+    fresh, conda = _resolve(world, spec, files, request, progress)
+    texts = (
+        {files.lock: dumps(fresh)}
+        | conda_texts(files, conda)
+        | {files.folder / name: text for name, text in derived_files(fresh).items()}
+    )
     # The lock goes last: as long as it is the old one, a run that was cut off shows as stale.
     changed = [path for path in reversed(texts) if _current(path) != texts[path]]
     for path in changed:
@@ -68,7 +74,7 @@ def try_lock(world: World, request: LockRequest, progress: Progress) -> tuple[Dr
     """What building would cost after locking now, and what would change; nothing is written but the cache."""
     spec, files = _read(world, request)
     previous = _previous(files, request)
-    fresh = _resolve(world, spec, previous, request, progress)
+    fresh, _ = _resolve(world, spec, files, request, progress)
     store = Store(world.cache)
     run = dry_run(fresh, spec.target, present=lambda digest: store.find(digest) is not None)
     return run, _changes(previous, fresh)
@@ -81,7 +87,8 @@ def check_lock(world: World, request: LockRequest) -> Path:
     """
     spec, files = _read(world, request)
     found, text = files.require(request.folder)
-    derived = {name: read_text(files.folder / name) for name in derived_files(found)}
+    names = [*derived_files(found), *([found.conda.file] if found.conda is not None else [])]
+    derived = {name: read_text(files.folder / name) for name in names}
     differing = differences(spec, found, text=text, derived=derived)
     if differing:
         listed = "".join(f"\n  - {line}" for line in differing)
@@ -109,7 +116,10 @@ def _previous(files: LockFiles, request: LockRequest) -> Lock | None:
     return found[0] if found else None
 
 
-def _resolve(world: World, spec: EnvSpec, previous: Lock | None, request: LockRequest, progress: Progress) -> Lock:
+def _resolve(
+    world: World, spec: EnvSpec, files: LockFiles, request: LockRequest, progress: Progress
+) -> tuple[Lock, CondaSide | None]:
+    previous = _previous(files, request)
     names = frozenset(canonicalize_name(name) for name in request.upgrade_packages)
     with open_services(world, spec, request.sources, progress) as services:
         suite = open_suite(
@@ -121,15 +131,22 @@ def _resolve(world: World, spec: EnvSpec, previous: Lock | None, request: LockRe
             progress=progress,
             now=world.now,
         )
-        return lock_environment(
+        upgrade = Upgrade(everything=request.upgrade, packages=names)
+        conda = None
+        if spec.conda is not None:
+            progress.say("solving the conda side")
+            conda = solve_conda(spec, suite.facts().glibc, previous, files, upgrade, services=services)
+        fresh = lock_environment(
             spec,
             previous,
             wheels=services.resolver(spec).resolve,
             suite=suite,
-            upgrade=Upgrade(everything=request.upgrade, packages=names),
+            upgrade=upgrade,
             made_by=__version__,
             progress=progress,
+            conda=conda,
         )
+        return fresh, conda
 
 
 def _current(path: Path) -> str | None:
@@ -158,6 +175,8 @@ def _versions(one: Lock) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], set[str]] = {}
     for wheel in one.wheels:
         found.setdefault(("wheel", wheel.name), set()).add(wheel.version)
+    for package in one.conda.packages if one.conda is not None else ():
+        found.setdefault(("conda", package.name), set()).add(package.version)
     for deb in one.base.debs:
         found.setdefault(("deb", deb.name), set()).add(deb.version)
     return {name: ", ".join(sorted(versions)) for name, versions in found.items()}

@@ -45,6 +45,7 @@ class Services:
     apt: AptSettings
     progress: Progress
     world: World
+    offline: bool = False
 
     def resolver(self, spec: EnvSpec) -> WheelResolver:
         """What chooses wheels, and builds again those that were built from source."""
@@ -80,4 +81,5 @@ def open_services(world: World, spec: EnvSpec, sources: Sources, progress: Progr
             apt=apt,
             progress=progress,
             world=world,
+            offline=sources.offline,
         )

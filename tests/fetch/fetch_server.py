@@ -112,6 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_: Server
 
+    def do_HEAD(self) -> None:
+        self.send_error(405)
+
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server_.asked.append(Asked(path=self.path, headers=headers))

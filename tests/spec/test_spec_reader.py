@@ -28,6 +28,8 @@ def example(tmp_path: Path) -> EnvSpec:
     (tmp_path / "src").mkdir()
     (tmp_path / "requirements.txt").write_text("peft\n-c limits.txt\n")
     (tmp_path / "limits.txt").write_text("accelerate<2\n")
+    (tmp_path / "environment.yml").write_text("dependencies: [cmake]\n")
+    (tmp_path / "conda-lock.yml").write_text("version: 1\n")
     return spec_of(tmp_path, examples()[0])
 
 

@@ -51,7 +51,8 @@ class WheelRequest:
     `python` is "3.13", `python_full` "3.13.5", `glibc` "2.41". `pins` (normalised name -> version) are kept wherever
     the requirements allow; leave out what is to be upgraded. `previous` are the wheels of the lock that `pins` come
     from: what was found out then (commits of git refs, build requirements, computed hashes) is kept for the names in
-    `pins` too. `alone` (name -> name of an [[index]]) adds to what the spec's own `packages` say.
+    `pins` too. `alone` (name -> name of an [[index]]) adds to what the spec's own `packages` say. `conda_cuda` is the
+    CUDA runtime (X.Y) that conda packages bring beside the wheels.
     """
 
     requirements: tuple[Requirement, ...]
@@ -68,6 +69,7 @@ class WheelRequest:
     spec_folder: Path
     previous: tuple[LockedWheel, ...] = ()
     alone: Mapping[str, str] = field(default_factory=dict)
+    conda_cuda: str | None = None
 
     @property
     def target(self) -> Target:
